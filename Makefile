@@ -24,7 +24,7 @@ PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 # without their bytecode the processes that tests start would compile walstream each time
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help fmt check unit test fault lowest bench bench-quick demo dist package deb rpm \
-  lock reference picture cover-own clean python java
+  lock docs reference picture recording cover-own clean python java
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -75,6 +75,10 @@ reference: $(READY) ## docs/reference.md and docs/schemas/state.json, from the c
 	$(BIN)/python -m tests.support.project.state_schema
 picture: $(READY) ## docs/packages.svg, from the imports
 	$(BIN)/python -m tests.support.project.picture
+docs: $(READY) ## the documentation as a site with search, in build/docs/site
+	$(BIN)/python -m tests.support.project.site
+recording: java $(READY) ## docs/demo.svg, from a real run of the demo
+	$(BIN)/python -m tests.support.project.recording
 package: ## deb and rpm, into dist/; PYTHON_OF_PACKAGE=/usr/bin/python3 RELEASE=1
 	$(PACKAGES) deb rpm
 deb: ## the deb packages alone

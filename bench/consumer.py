@@ -1,12 +1,14 @@
 """`python -m bench.consumer`: the consumers, beside what the same work costs bare.
 
 Basic with an empty handler beside a loop of `consume()` and `orjson.loads`; idempotent
-with one INSERT an op beside a loop of the same INSERTs with the same batch size, and
-beside one transaction an op. Ratios count, since machines are noisy.
+with one INSERT an op beside a loop of the same INSERTs with the same batch size, beside
+`handle_batch` with one COPY a batch, and beside one transaction an op. Ratios count,
+since machines are noisy.
 """
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Final
@@ -134,6 +136,33 @@ class Stage:
         consumer.run()
         return ops / (ended - begun)
 
+    def batches(self, topic: str, ops: int, batch: int) -> float:
+        self._empty()
+        seen, begun, ended = 0, 0.0, 0.0
+
+        class Copies:
+            def handle_batch(self, tx: Transaction, given: Sequence[Op]) -> None:
+                nonlocal seen, begun, ended
+                begun = begun or time.perf_counter()
+                with tx.cursor().copy("COPY item FROM STDIN") as rows:
+                    for op in given:
+                        rows.write_row(tuple(op.new.values()))
+                seen += len(given)
+                if seen == ops:
+                    ended = time.perf_counter()
+                    consumer.stop()
+
+        consumer = IdempotentConsumer(
+            Copies(),
+            self.dsn,
+            group=token_hex(6),
+            topics=topic,
+            kafka={"bootstrap.servers": self.bootstrap},
+            batch=batch,
+        )
+        consumer.run()
+        return ops / (ended - begun)
+
     def _empty(self) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             connection.execute("DROP TABLE IF EXISTS item")
@@ -166,6 +195,8 @@ def main() -> None:
             name = "idempotent"
             _note(figures, name, stage.idempotent("inserts", inserts, batch))
             _note(figures, f"{name}, bare", stage.bare_inserts(inserts, batch))
+            name = "idempotent, handle_batch with COPY"
+            _note(figures, name, stage.batches("inserts", inserts, batch))
             name = "idempotent, one transaction an op"
             _note(figures, name, stage.idempotent("inserts", single, 1))
             _note(figures, f"{name}, bare", stage.bare_inserts(single, 1))

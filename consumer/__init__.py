@@ -18,8 +18,10 @@ from consumer.errors import (
 from consumer.group.assigned_partition import Place
 from consumer.handler import (
     BasicApplication,
+    BasicBatchApplication,
     Fatal,
     IdempotentApplication,
+    IdempotentBatchApplication,
     Retry,
     Transaction,
 )
@@ -27,6 +29,7 @@ from consumer.idempotent import IdempotentConsumer
 from consumer.metrics import Measure, Metrics
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import ConsumerRecord, Op
+from consumer.router import BasicRouter, IdempotentRouter
 from consumer.row_message import BadMessage, RowMessage, verify
 from consumer.values import AbsentColumn, Values
 from walstream.op import Kind, Table
@@ -36,14 +39,18 @@ __all__ = [
     "BadMessage",
     "BarrierTimeout",
     "BasicApplication",
+    "BasicBatchApplication",
     "BasicConsumer",
+    "BasicRouter",
     "ConsumerRecord",
     "ConsumerStopped",
     "Fatal",
     "ForeignSource",
     "HandlerFailed",
     "IdempotentApplication",
+    "IdempotentBatchApplication",
     "IdempotentConsumer",
+    "IdempotentRouter",
     "Kind",
     "Measure",
     "Metrics",

@@ -135,7 +135,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _common(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("topic", nargs="+", help="a topic, or ^ and a regular expression")
+    verb.add_argument(
+        "topic",
+        nargs="+",
+        help="a topic, a pattern with * and ?, or ^ and a regular expression",
+    )
     verb.add_argument("--kafka", default="localhost:9092", help="bootstrap servers")
     verb.add_argument(
         "-X", action="append", default=[], metavar="NAME=VALUE", help="of librdkafka"

@@ -1,9 +1,11 @@
 """What an application gives to a consumer: `handle_message`, or a plain function.
 
 A handler returns when the op is handled. It may raise `Retry`, to be asked again; any
-other exception stops the consumer.
+other exception stops the consumer. An application with `handle_batch` gets many ops of
+one partition at once.
 """
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -33,7 +35,29 @@ class IdempotentApplication(Protocol):
     def handle_message(self, tx: Transaction, op: Op, /) -> object: ...
 
 
+class BasicBatchApplication(Protocol):
+    """Handles each op at least once, many of one partition at once, in order.
+
+    A batch that fails comes again in halves, until the op that fails is alone.
+    """
+
+    def handle_batch(self, ops: Sequence[Op], /) -> object: ...
+
+
+class IdempotentBatchApplication(Protocol):
+    """Handles each op exactly once, many of one partition in one transaction.
+
+    They are in order, and what is written through `tx` commits with the position of the
+    last one. A batch that fails is rolled back, and comes again in halves, until the op
+    that fails is alone. A TRUNCATE is a batch of its own.
+    """
+
+    def handle_batch(self, tx: Transaction, ops: Sequence[Op], /) -> object: ...
+
+
 BasicHandler = Callable[[Op], object]
+BasicBatchHandler = Callable[[Sequence[Op]], object]
+IdempotentBatchHandler = Callable[[Transaction, Sequence[Op]], object]
 IdempotentHandler = Callable[[Transaction, Op], object]
 
 
@@ -79,21 +103,74 @@ def beginning(app: object) -> Callable[[], object]:
     return begin if callable(begin) else lambda: None
 
 
-def basic_handler(app: BasicApplication | BasicHandler) -> BasicHandler:
-    """Return the function to call, of either kind of application."""
+def basic_handler(
+    app: BasicApplication | BasicBatchApplication | BasicHandler,
+) -> BasicHandler:
+    """Return the function that handles an op; it may be a coroutine function."""
+    batch = basic_batch_handler(app)
+    if batch is not None:
+        return lambda op: batch([op])
     method = getattr(app, "handle_message", app)
     if not callable(method):
-        raise TypeError("an application has a method handle_message(op)")
+        raise TypeError(
+            "an application has a method handle_message(op) or handle_batch(ops)"
+        )
     handler: BasicHandler = method
     return handler
 
 
+def basic_batch_handler(app: object) -> BasicBatchHandler | None:
+    """Return the application's `handle_batch(ops)`, if it has one."""
+    method = getattr(app, "handle_batch", None)
+    return method if callable(method) else None
+
+
 def idempotent_handler(
-    app: IdempotentApplication | IdempotentHandler,
+    app: IdempotentApplication | IdempotentBatchApplication | IdempotentHandler,
 ) -> IdempotentHandler:
-    """Return the function to call, of either kind of application."""
+    """Return the function that handles an op.
+
+    Raise TypeError for a coroutine function: `tx` blocks its thread.
+    """
+    batch = idempotent_batch_handler(app)
+    if batch is not None:
+        return lambda tx, op: batch(tx, [op])
     method = getattr(app, "handle_message", app)
     if not callable(method):
-        raise TypeError("an application has a method handle_message(tx, op)")
+        raise TypeError(
+            "an application has a method handle_message(tx, op) or"
+            " handle_batch(tx, ops)"
+        )
     handler: IdempotentHandler = method
+    refuse_coroutine(handler)
     return handler
+
+
+def idempotent_batch_handler(app: object) -> IdempotentBatchHandler | None:
+    """Return the application's `handle_batch(tx, ops)`, if it has one."""
+    method = getattr(app, "handle_batch", None)
+    if not callable(method):
+        return None
+    handler: IdempotentBatchHandler = method
+    refuse_coroutine(handler)
+    return handler
+
+
+def refuse_coroutine(handler: Callable[..., object]) -> None:
+    """Raise TypeError for `async def`, whose body an ordinary call does not run."""
+    called = getattr(handler, "__call__", None)  # noqa: B004 - an object's own method
+    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(called):
+        raise TypeError(
+            "the idempotent consumer takes no coroutine function: its transaction"
+            " blocks the thread; write `def`, or use BasicConsumer"
+        )
+
+
+def check_batch(app: object, batch: int, linger: float) -> None:
+    """Raise ValueError for a size or a wait that has no meaning."""
+    if batch < 1:
+        raise ValueError("batch is at least 1")
+    if linger < 0:
+        raise ValueError("linger is a number of seconds, 0 or more")
+    if linger and not callable(getattr(app, "handle_batch", None)):
+        raise ValueError("linger is for an application with handle_batch")

@@ -19,13 +19,17 @@ from consumer.group.settings import (
 )
 from consumer.handler import (
     IdempotentApplication,
+    IdempotentBatchApplication,
     IdempotentHandler,
     batch_hooks,
     beginning,
+    check_batch,
+    idempotent_batch_handler,
     idempotent_handler,
 )
 from consumer.metrics import Metrics, unmeasured
 from consumer.poison import OnPoison, checked
+from consumer.router import IdempotentRouter, IdempotentRoutes, routes_of
 from consumer.state.connection import connect, refusal
 from consumer.state.connection_pool import Connections
 from consumer.state.partition import IdempotentWork, WorkOptions
@@ -39,7 +43,7 @@ from walstream.pipeline.backoff import Backoff
 _log = logging.getLogger(__name__)
 
 
-class IdempotentConsumer(GroupMember):
+class IdempotentConsumer(GroupMember, IdempotentRoutes):
     """Hands each op of the topics to the application with a transaction of `dsn`.
 
         with IdempotentConsumer(app, dsn, group="g", topics=["orders"],
@@ -50,7 +54,10 @@ class IdempotentConsumer(GroupMember):
     database each, at most: whichever is free does a partition's next batch. In one
     partition all is in order. Up to `batch` ops of a partition share a transaction, for
     `batch_seconds` at most. A TRUNCATE is handled once, after all that came before it
-    in all partitions of its topic and before all that comes after it.
+    in all partitions of its topic and before all that comes after it. An application
+    with `handle_batch(tx, ops)` gets all ops of a transaction at once.
+
+    Without an application it has a router: `@one.on("shop.orders", Kind.INSERT)`.
 
     The state is in tables of the same database, `replication_consumer_*`, made on first
     use in the first schema of the search_path.
@@ -58,8 +65,11 @@ class IdempotentConsumer(GroupMember):
 
     def __init__(  # noqa: PLR0913 - keywords
         self,
-        app: IdempotentApplication | IdempotentHandler,
-        dsn: str,
+        app: IdempotentApplication
+        | IdempotentBatchApplication
+        | IdempotentHandler
+        | None = None,
+        dsn: str | None = None,
         *,
         group: str,
         topics: Sequence[str] | str,
@@ -67,6 +77,7 @@ class IdempotentConsumer(GroupMember):
         connections: int = 8,
         batch: int = 200,
         batch_seconds: float = 1.0,
+        linger: float = 0.0,
         barrier_timeout: float = 300.0,
         accept_source: AcceptSource = None,
         on_poison: OnPoison = "stop",
@@ -76,8 +87,10 @@ class IdempotentConsumer(GroupMember):
         """`kafka` takes librdkafka's properties; times are in seconds.
 
         `accept_source` names the source to go on with when the topics' source changed
-        (the error that stops the consumer then prints it); True accepts any.
+        (the error that stops the consumer then prints it); True accepts any. `linger`
+        is how long `handle_batch` waits for `batch` ops of a partition.
         """
+        check_batch(app, batch, linger)
         if connections < 1:
             raise ValueError("connections is at least 1")
         super().__init__(
@@ -87,8 +100,11 @@ class IdempotentConsumer(GroupMember):
             stop_timeout=stop_timeout,
             threads=connections,
         )
-        if batch < 1:
-            raise ValueError("batch is at least 1")
+        if dsn is None:
+            raise TypeError("dsn= names the database of the transactions")
+        app = IdempotentRouter() if app is None else app
+        self.routes = routes_of(app)
+        self.routes.metrics = metrics
         self._dsn = dsn
         self._begin = beginning(app)
         self._connections = Connections(dsn, group)
@@ -98,6 +114,7 @@ class IdempotentConsumer(GroupMember):
             metrics=metrics,
             batch=batch,
             batch_s=batch_seconds,
+            linger_s=linger,
             barrier_s=barrier_timeout,
             session=SessionOptions(
                 group=group,
@@ -108,10 +125,12 @@ class IdempotentConsumer(GroupMember):
                 from_earliest=from_earliest(self._settings),
             ),
             hooks=batch_hooks(app),
+            batch_handler=idempotent_batch_handler(app),
         )
 
     def _prepare(self) -> None:
         """Make the state's tables, and wait while the database is away."""
+        self.routes.require()
         backoff = Backoff(longest_s=5.0)
         while not self._wish.is_set():
             try:

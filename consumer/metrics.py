@@ -6,6 +6,7 @@ from typing import Protocol
 
 class Measure(StrEnum):
     HANDLED = "handled"  # ops
+    UNROUTED = "unrouted"  # ops among the handled that no route of `on` was for
     SKIPPED = "skipped"  # ops that took effect already, and tombstones
     RETRIED = "retried"  # tries that come again
     POISON = "poison"  # records that are no op

@@ -1,4 +1,4 @@
-"""What can go wrong, as the operator sees it.
+"""Errors of walstream, as the operator sees them.
 
     WalstreamError              exit code 1, a defect unless a leaf says otherwise
     +-- ConfigError             2  usage or configuration
@@ -19,18 +19,18 @@ from typing import ClassVar, Final, Self
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What cures it, to be run exactly as it stands: SQL, or a command of a shell."""
+    """A repair, to run exactly as printed: SQL, or a shell command."""
 
     sql: str = ""  # statements, each with its semicolon
     command: str = ""  # "{source}" stands for the name of the source it is about
     then: str = ""  # what is left to a person: "restart PostgreSQL"
 
     def of_source(self, name: str) -> "Repair":
-        """Fill in the source's name, which an adapter does not know."""
+        """Return the repair with the source's name, which an adapter does not know."""
         return replace(self, command=self.command.replace("{source}", name))
 
     def of_topic(self, name: str) -> "Repair":
-        """Fill in the topic's name."""
+        """Return the repair with the topic's name."""
         return replace(self, command=self.command.replace("{topic}", name))
 
     def __bool__(self) -> bool:
@@ -44,9 +44,9 @@ RESET: Final = Repair(
 
 
 class WalstreamError(Exception):
-    """Base of all: a message, and what to do about it.
+    """Base class: a message, and what to do about it.
 
-    `hint` says it in words, `repair` so that it can be run as it stands.
+    `hint` is for people; `repair` can be run as printed.
     """
 
     exit_code: ClassVar[int] = 1
@@ -66,7 +66,7 @@ class WalstreamError(Exception):
         return f"{message}\n  {self.hint}" if self.hint else message
 
     def cleaned(self, secrets: Iterable[str]) -> Self:
-        """Return the same error without what must not be shown."""
+        """Return the same error with its secrets masked."""
         text, hint = str(self.args[0]), self.hint
         for secret in secrets:
             text, hint = text.replace(secret, "***"), hint.replace(secret, "***")
@@ -81,7 +81,7 @@ class ConfigError(WalstreamError):
 
 
 class CertificateRefused(ConfigError):
-    """A certificate does not hold: it may have expired, and be replaced by now."""
+    """A certificate is not valid: it may have expired and been replaced by now."""
 
     renewable = True
 
@@ -104,7 +104,7 @@ class SlotLost(HistoryError):
 
 
 class PublicationLost(HistoryError):
-    """The publication is gone or another one: rows may be missing from the stream."""
+    """The publication is gone or replaced: rows may be missing from the stream."""
 
 
 class TopicLost(HistoryError):
@@ -112,22 +112,22 @@ class TopicLost(HistoryError):
 
 
 class TopicMissing(TopicLost):
-    """A topic was never there, and is not ours to create: nothing is lost."""
+    """A topic never existed, and walstream may not create it: nothing is lost."""
 
     exit_code = 2
     kind = "configuration"
 
 
 class RecordRefused(HistoryError):
-    """Kafka takes this record never: too large, or refused by the topic's rules."""
+    """Kafka never takes this record: too large, or refused by the topic's rules."""
 
 
 class StateDamaged(HistoryError):
-    """The state folder cannot be believed."""
+    """The state folder is damaged."""
 
 
 class PermissionLacking(WalstreamError):
-    """PostgreSQL or Kafka refuses for want of a right."""
+    """PostgreSQL or Kafka refuses because a right is missing."""
 
     exit_code = 4
     kind = "permission"
@@ -140,7 +140,7 @@ class LoginRefused(PermissionLacking):
 
 
 class Transient(WalstreamError):
-    """Worth another try: retried with backoff for ever, by default."""
+    """A passing trouble: retried with backoff, by default for ever."""
 
     exit_code = 5
     kind = "transient"
@@ -148,11 +148,11 @@ class Transient(WalstreamError):
 
 
 class Restart(Transient):
-    """Nothing is wrong: the stream has to begin again, with other settings."""
+    """No fault: the stream has to start again with other settings."""
 
 
 class DecodeError(WalstreamError):
-    """Bytes that are no pgoutput message: the tag, and the offset where it broke."""
+    """Bytes that are not a pgoutput message: the tag, and the offset of the fault."""
 
     def __init__(self, reason: str, *, tag: str, offset: int) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What `check` finds: what is wrong, why it matters, and what cures it."""
+"""Findings of `check`: what is wrong, why it matters, and how to repair it."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,7 +10,7 @@ _AGAIN: Final = "walstream tries again"  # a hint that is no cure begins so
 
 
 class Severity(StrEnum):
-    """How much it matters, the worst first."""
+    """Severity of a finding, the worst first."""
 
     STOP = "stop"  # `run` would end, or wait, here
     WARNING = "warning"  # it runs, and somebody will be sorry
@@ -31,7 +31,7 @@ class Finding:
 
     @classmethod
     def of(cls, error: WalstreamError, code: str, subject: str, why: str = "") -> Self:
-        """Make the finding of what would stop `run` with this very error."""
+        """Return the finding of an error that would stop `run`."""
         return cls(
             code=code,
             subject=subject,
@@ -44,7 +44,7 @@ class Finding:
 
     @classmethod
     def waits(cls, error: WalstreamError, code: str, subject: str, why: str) -> Self:
-        """Make the finding of what `run` would wait for; what cures it comes behind."""
+        """Return the finding of an error that `run` waits for, with its repair last."""
         found = cls.of(error, code, subject, why)
         if error.repair or not error.hint or error.hint.startswith(_AGAIN):
             return found
@@ -54,12 +54,12 @@ class Finding:
 def warning(
     code: str, subject: str, what: str, why: str, repair: Repair = NO_REPAIR
 ) -> Finding:
-    """Make the finding of something that `run` bears."""
+    """Return a finding that does not stop `run`."""
     return Finding(code, subject, what, why, Severity.WARNING, repair)
 
 
 def note(
     code: str, subject: str, what: str, why: str, repair: Repair = NO_REPAIR
 ) -> Finding:
-    """Make the finding of something worth knowing."""
+    """Return a finding that is only worth knowing."""
     return Finding(code, subject, what, why, Severity.NOTE, repair)

@@ -19,13 +19,13 @@ _FORM: Final = re.compile("([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
 def show(lsn: Lsn) -> str:
-    """Print as PostgreSQL does: `0/16B3748`."""
+    """Return an LSN as PostgreSQL prints it: `0/16B3748`."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
 def parse(text: str) -> Lsn:
-    """Read PostgreSQL's form; raise ValueError for anything else."""
+    """Return the LSN of PostgreSQL's form; raise ValueError for anything else."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no LSN: it has the form 0/16B3748")
+        raise ValueError(f"{text!r} is not a valid LSN: write it as in 0/16B3748")
     return (int(found[1], 16) << 32) | int(found[2], 16)

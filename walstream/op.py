@@ -25,7 +25,7 @@ CHUNK_BITS: Final = 32
 
 
 class Kind(Enum):
-    """What happened to the row."""
+    """Kind of a change."""
 
     INSERT = "Insert"
     UPDATE = "Update"
@@ -50,13 +50,13 @@ class Table:
     oid: int = 0  # 0: not known
 
     def __reduce__(self) -> tuple[type["Table"], tuple[object, ...]]:
-        """Go to Spark's processes; a compiled class does not do that by itself."""
+        """Return what pickle needs: a compiled class has no default for it."""
         fields = self.schema, self.name, self.columns, self.key, self.type_oids
         return Table, (*fields, self.source_columns, self.oid)
 
     @property
     def full_name(self) -> str:
-        """`schema.table`, as mappings and patterns spell it."""
+        """`schema.table`, as in mappings and patterns."""
         return f"{self.schema}.{self.name}"
 
 
@@ -112,7 +112,7 @@ class ReplicationOp:
         self.info = info
 
     def __reduce__(self) -> tuple[type["ReplicationOp"], tuple[Any, ...]]:
-        """Be pickled also where the class is compiled."""
+        """Return what pickle needs, also if the class is compiled."""
         fields = self.kind, self.table, self.lsn, self.seq_id, self.old, self.new
         flags = self.absent, self.key_changed, self.row_lsn, self.xid
         rest = self.commit_time, self.snapshot, self.partitions, self.info
@@ -121,11 +121,11 @@ class ReplicationOp:
 
 @dataclass(slots=True, init=False)
 class LargeOp(ReplicationOp):
-    """One with stand-ins for values that are large: no sink gets it that knows none."""
+    """An op with placeholders for large values: only sinks that know them get it."""
 
 
 def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:
-    """Split an Update that moved its key: Delete of the old row, Insert of the new.
+    """Split an Update of a key: Delete of the old row, Insert of the new one.
 
     Each goes under its own key, so that each key's history is complete; they take the
     two consecutive seq_ids that the assembler reserved.
@@ -152,7 +152,7 @@ def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:
 def snapshot_truncate(
     table: Table, lsn: Lsn, chunk: int, commit_time: int
 ) -> ReplicationOp:
-    """Let a table's readers empty it: its rows come anew, with a snapshot of `lsn`.
+    """Return a Truncate for readers: the rows follow, from a snapshot at `lsn`.
 
     `chunk` is a number of its own, below those of the rows; `commit_time` is now.
     """

@@ -1,4 +1,4 @@
-"""What installed packages add, by the entry point groups of their metadata."""
+"""Plugins: what installed packages add by the entry point groups of their metadata."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
@@ -16,12 +16,12 @@ TOKENS: Final = "walstream.tokens"
 
 @lru_cache
 def names(group: str) -> tuple[str, ...]:
-    """Name what is added to a group, in alphabetical order."""
+    """Return the names in a group, in alphabetical order."""
     return tuple(sorted(entry_points(group=group).names))
 
 
 def tag(group: str, built: Collection[str]) -> Callable[[Any], str | None]:
-    """Return what is built in from what a package adds, by the kind that is written."""
+    """Return whether a kind is built in or a package adds it."""
 
     def tagged(written: Any) -> str | None:
         by_key = isinstance(written, Mapping)
@@ -33,7 +33,7 @@ def tag(group: str, built: Collection[str]) -> Callable[[Any], str | None]:
 
 @lru_cache
 def load(group: str, name: str) -> Any:
-    """Import what an installed package adds; raise ConfigError where that fails."""
+    """Return what an installed package adds; raise ConfigError if that fails."""
     (entry, *_) = [*entry_points(group=group, name=name), None]
     if entry is None:
         raise ConfigError(
@@ -46,14 +46,14 @@ def load(group: str, name: str) -> Any:
         raise ConfigError(
             f"{name!r} of the group {group!r} cannot be imported from {entry.value!r}:"
             f" {type(error).__name__}: {error}",
-            hint="mend the package that adds it, or leave it out",
+            hint="repair the package that adds it, or leave it out",
         ) from None
 
 
 def make(group: str, kind: str, key: str, *given: Any) -> Any:
-    """Make a package make what `key` of the configuration asks for.
+    """Call a package's factory for `key` of the configuration.
 
-    Raises ConfigError where it cannot: without its words, which may hold a secret.
+    Raises ConfigError if it fails, without its words, which may hold a secret.
     """
     maker = load(group, kind)
     try:

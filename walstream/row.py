@@ -10,7 +10,7 @@ from typing import Final
 
 
 class NotSent:
-    """Why PostgreSQL sent no value; compared by identity.
+    """Reason why PostgreSQL sent no value; compared by identity.
 
     No type that a JSON encoder knows: an encoder that meets one by mistake raises.
     """

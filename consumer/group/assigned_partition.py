@@ -15,6 +15,7 @@ from confluent_kafka import Message
 
 from consumer.errors import HandlerFailed
 from consumer.group.buffer import Budget, Inbox
+from consumer.group.linger import Linger
 from consumer.group.schedule import AGAIN, After
 from consumer.group.thread_pool import Pool
 from walstream.telemetry import runtime
@@ -83,6 +84,7 @@ class AssignedPartition:
         self.handled: int | None = None  # the offset after the last handled record
         self.wanted_offset: int | None = None  # where the fetcher is to seek
         self.error: Exception | None = None
+        self.linger: Linger | None = None  # of a work that wants full batches
         self._wake = wake
         self._stopping = threading.Event()
         self._ended = threading.Event()
@@ -199,6 +201,13 @@ class AssignedPartition:
             return AGAIN
         if self.wanted_offset is not None:
             return _TILL_URGED  # by somebody else: what is in the inbox is void
+        return self._work_turn()
+
+    def _work_turn(self) -> After:
+        if self.linger is not None:
+            seconds_left = self.linger.left(self.inbox)
+            if seconds_left > 0:
+                return After(seconds_left)
         hand = self.inbox.take(self._work.wanted)
         if not hand:
             seconds = self._work.rest()

@@ -8,7 +8,7 @@ from typing import Final
 from confluent_kafka import Message
 
 BUDGET: Final = 16 << 20  # bytes, of all partitions of a consumer
-_HAND: Final = 1 << 20  # bytes that a turn takes
+HAND: Final = 1 << 20  # bytes that a turn takes
 _OVERHEAD: Final = 512  # of a message: the object, its key, its topic's name
 
 
@@ -85,9 +85,9 @@ class Inbox:
         with self._lock:
             waiting = self._messages
             taken = [waiting.popleft() for _ in range(min(wanted, len(waiting)))]
-            if size(taken) > _HAND:
+            if size(taken) > HAND:
                 count, total = 0, 0
-                while count == 0 or total < _HAND:
+                while count == 0 or total < HAND:
                     total += len(taken[count]) + _OVERHEAD
                     count += 1
                 waiting.extendleft(reversed(taken[count:]))
@@ -129,6 +129,10 @@ class Inbox:
             self._clear()
             self._add(-self.bytes)
             self._closed = True
+
+    @property
+    def count(self) -> int:
+        return len(self._messages)
 
     @property
     def empty(self) -> bool:

@@ -15,15 +15,16 @@ from typing import Final
 
 from confluent_kafka import (
     Consumer,
-    KafkaError,
     KafkaException,
     Message,
     TopicPartition,
 )
 
 from consumer.group.assigned_partition import AssignedPartition, Place, Work
+from consumer.group.assignment_text import assignment_text
 from consumer.group.broker_outage import OutageLog
 from consumer.group.buffer import Budget
+from consumer.group.fetch_error import meet_fetch_error
 from consumer.group.flow import FetchBudget
 from consumer.group.settings import (
     ClientProperties,
@@ -31,7 +32,7 @@ from consumer.group.settings import (
     max_poll_interval_s,
 )
 from consumer.group.thread_pool import Pool
-from walstream.errors import PermissionLacking, Transient, WalstreamError
+from consumer.name_pattern import subscription
 from walstream.telemetry import runtime
 
 _POLL_S: Final = 0.1
@@ -40,13 +41,6 @@ _BACK_S: Final = 0.5
 _STORE_INTERVAL_S: Final = 0.2
 _LEAVE_S: Final = 30.0
 _REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
-_DENIED: Final = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
-}
 _log = logging.getLogger(__name__)
 
 
@@ -68,6 +62,8 @@ class Fetcher:
         self._stop_timeout_s = stop_timeout_s
         self._stop_by = math.inf
         self._topics = list(topics)
+        self._group = settings["group.id"]
+        self._said = ""  # what it reads, as it was logged last
         self._from_earliest = from_earliest(settings)
         self._patience_s = max_poll_interval_s(settings) * _REVOKE_SHARE
         self._lanes: dict[Place, AssignedPartition] = {}
@@ -88,9 +84,10 @@ class Fetcher:
 
     def run(self) -> None:
         """Fetch until told to stop; raise what stopped a lane."""
+        _log.info("group %s: joining, to read %s", self._group, ", ".join(self._topics))
         try:
             self._consumer.subscribe(
-                self._topics,
+                [subscription(topic) for topic in self._topics],
                 on_assign=self._assigned,
                 on_revoke=self._revoked,
                 on_lost=self._lost,
@@ -140,7 +137,7 @@ class Fetcher:
         chunks: dict[tuple[str | None, int | None], list[Message]] = {}
         for message in messages:
             if message.error() is not None:
-                _meet(message)
+                meet_fetch_error(message)
                 continue
             key = (message.topic(), message.partition())
             chunk = chunks.get(key)
@@ -155,7 +152,11 @@ class Fetcher:
 
     def _ask_whether_back(self) -> None:
         with suppress(KafkaException):
-            self._consumer.list_topics(self._topics[0], timeout=_BACK_S)
+            topic = self._topics[0]
+            if subscription(topic).startswith("^"):
+                self._consumer.list_topics(timeout=_BACK_S)
+            else:
+                self._consumer.list_topics(topic, timeout=_BACK_S)
             self._outage.end()
 
     def _attend(self) -> None:
@@ -238,16 +239,26 @@ class Fetcher:
                 lane.stored = offset
 
     def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        if self._closing or not partitions:
+        if self._closing:
+            return
+        if not partitions:
+            self._log_assignment()
             return
         for one in self._committed(partitions) or partitions:
             place = Place(one.topic, one.partition)
             lane = AssignedPartition(place, self.wake, self._budget)
             lane.stored = one.offset if one.offset >= 0 else None
-            _log.info("assigned %s", place)
+            _log.debug("assigned %s", place)
             former = self._former.pop(place, None)
             lane.start(self._make_work(lane), self._pool, former)
             self._lanes[place] = lane  # from here on another thread may stop it
+        self._log_assignment()
+
+    def _log_assignment(self) -> None:
+        text = assignment_text(self._lanes)
+        if text != self._said and not self._stop.is_set():
+            self._said = text
+            _log.info("group %s: reading %s", self._group, text)
 
     def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         lanes = self._let_go(partitions)
@@ -258,6 +269,8 @@ class Fetcher:
             if not lane.ended:
                 _log.warning("revoked %s while its handler runs", lane.place)
         self._store_all(lanes)
+        if not self._closing:
+            self._log_assignment()
 
     def _may_wait(self, deadline: float) -> bool:
         """Return whether there is time left, also after the wish to stop."""
@@ -333,18 +346,3 @@ def _raise_failure(lanes: Iterable[AssignedPartition]) -> None:
     for lane in lanes:
         if lane.error is not None:
             raise lane.error
-
-
-def _meet(message: Message) -> None:
-    """Log what librdkafka goes on after; raise what it cannot cure."""
-    error = message.error()
-    if error is None:
-        return
-    text = f"reading {message.topic()!r}: {error.str()} ({error.name()})"
-    if error.code() in _DENIED:
-        raise PermissionLacking(text, hint="grant READ on the topic and the group")
-    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - likewise
-        raise Transient(text, hint='"auto.offset.reset" says to stop here')
-    if error.fatal():
-        raise WalstreamError(text)
-    _log.warning(text)

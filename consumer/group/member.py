@@ -11,6 +11,7 @@ from typing import Final, Self
 from consumer.group.assigned_partition import AssignedPartition, Place, Work
 from consumer.group.fetcher import Fetcher
 from consumer.group.settings import ClientProperties, consumer_settings
+from consumer.name_pattern import is_pattern
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
@@ -28,10 +29,14 @@ class GroupMember(ABC):
         stop_timeout: float,
         threads: int | None = None,
     ) -> None:
-        """`threads` is how many partitions are handled at once, None: all."""
+        """`topics` are names, or patterns with * and ?.
+
+        `threads` is how many partitions are handled at once, None: all.
+        """
         self.group = group
         self.topics = [topics] if isinstance(topics, str) else list(topics)
-        self._settings = consumer_settings(group, kafka)
+        patterns = [topic for topic in self.topics if is_pattern(topic)]
+        self._settings = consumer_settings(group, kafka, patterns)
         self._stop_timeout_s = stop_timeout
         self._threads = threads
         self._wish = threading.Event()

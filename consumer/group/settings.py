@@ -1,6 +1,6 @@
 """The librdkafka properties of a consumer: what it needs, and what it refuses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from walstream.errors import ConfigError
@@ -15,6 +15,10 @@ _DEFAULTS: Final[ClientProperties] = {
     "auto.commit.interval.ms": 1000,
     "partition.assignment.strategy": "cooperative-sticky",
     "log.connection.close": False,
+}
+_OF_PATTERNS: Final[ClientProperties] = {
+    "topic.metadata.refresh.interval.ms": 10_000,
+    "topic.blacklist": "^__",  # Kafka's own topics: no pattern means them
 }
 _PROMISED: Final[ClientProperties] = {
     "enable.auto.commit": True,  # of what was stored: what was handled
@@ -37,14 +41,20 @@ _CONSUMERS_OWN: Final = (
     "isolation.",
     "check.crcs",
     "consume.",
+    "topic.",
 )
 _SILENT: Final = 2  # a connection that fails is 3
 _SESSION_TIMEOUT_MS: Final = 45_000  # librdkafka's defaults
 _MAX_POLL_INTERVAL_MS: Final = 300_000
 
 
-def consumer_settings(group: str, kafka: ClientProperties) -> dict[str, object]:
-    """Return all properties; raise ConfigError for one that would break the promise."""
+def consumer_settings(
+    group: str, kafka: ClientProperties, patterns: Sequence[str] = ()
+) -> dict[str, object]:
+    """Return all properties; raise ConfigError for one that would break the promise.
+
+    With `patterns` of topics, new topics that match are found within some seconds.
+    """
     if kafka.get("group.id", group) != group:
         raise ConfigError('kafka["group.id"] differs from group=')
     for name, value in _PROMISED.items():
@@ -53,7 +63,8 @@ def consumer_settings(group: str, kafka: ClientProperties) -> dict[str, object]:
                 f"kafka[{name!r}] has to be {_spelt(value)}",
                 hint="leave it out: an offset is stored when its op was handled",
             )
-    settings = {**_DEFAULTS, **kafka, **_PROMISED, "group.id": group}
+    defaults = {**_DEFAULTS, **(_OF_PATTERNS if patterns else {})}
+    settings = {**defaults, **kafka, **_PROMISED, "group.id": group}
     if settings.get("group.protocol") == "consumer":
         # the broker assigns, and refuses a client's strategy
         settings.pop("partition.assignment.strategy")

@@ -1,9 +1,9 @@
 """Which tables a mirror follows."""
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from consumer import name_pattern
 from consumer.op import Op
 
 _INFORMATION: Final = "information_schema"
@@ -22,11 +22,7 @@ def matcher(patterns: Iterable[str]) -> Callable[[str, str], bool]:
     """
     if isinstance(patterns, str):
         patterns = [patterns]
-    texts = [
-        re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-        for pattern in patterns
-    ]
-    matches = re.compile("|".join(texts) or "(?!)", re.DOTALL).fullmatch
+    matches = name_pattern.matcher(patterns)
     return lambda schema, name: (
-        not name.startswith(_OWN) and bool(matches(f"{schema}.{name}"))
+        not name.startswith(_OWN) and matches(f"{schema}.{name}")
     )

@@ -7,7 +7,12 @@ from psycopg.pq import TransactionStatus
 
 from consumer.error_text import blamed, shown
 from consumer.errors import TransactionEnded
-from consumer.handler import BatchHooks, IdempotentHandler, Transaction
+from consumer.handler import (
+    BatchHooks,
+    IdempotentBatchHandler,
+    IdempotentHandler,
+    Transaction,
+)
 from consumer.op import Op
 from consumer.state.partition_state import KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan
@@ -25,12 +30,16 @@ class Locked(Exception):
 
 
 class Raised(Exception):
-    """The handler raised; this one's cause is what."""
+    """The handler raised; this one's cause is what.
 
-    def __init__(self, op: Op, cause: BaseException) -> None:
+    `op` is the one that it had, or the first of `count` that it had at once.
+    """
+
+    def __init__(self, op: Op, cause: BaseException, count: int = 1) -> None:
         super().__init__()
         self.op = op
         self.cause = cause
+        self.count = count
 
 
 @dataclass(slots=True)
@@ -53,6 +62,7 @@ class Batch:
     longest_s: float
     stopping: Callable[[], bool]
     hooks: BatchHooks | None = None
+    batch_handler: IdempotentBatchHandler | None = None
 
     def run(self, tx: Transaction, plan: BatchPlan, known: KnownState) -> BatchOutcome:
         """Handle a plan's ops in one transaction; raise and roll back, or commit.
@@ -115,10 +125,28 @@ class Batch:
         """Call the handler, until time is up or a stop is wished; give the number."""
         if self.hooks is not None:
             self.hooks.begin(tx, ops)
-        handled = self._handle_each(tx, ops)
+        if self.batch_handler is not None:
+            handled = self._handle_at_once(tx, ops, self.batch_handler)
+        else:
+            handled = self._handle_each(tx, ops)
         if self.hooks is not None:
             self.hooks.end(tx)
         return handled
+
+    def _handle_at_once(
+        self, tx: Transaction, ops: list[Op], handler: IdempotentBatchHandler
+    ) -> int:
+        count = len(ops)
+        try:
+            handler(tx, tuple(ops))
+        except BaseException as error:  # sys.exit, CancelledError: theirs, too
+            raise Raised(ops[0], error, count) from error
+        status = tx.pgconn.transaction_status
+        if status == TransactionStatus.INERROR:
+            raise Raised(ops[0], _ended(tx, ops[0]), count)
+        if status != TransactionStatus.INTRANS:
+            raise _ended(tx, ops[0])  # it may have committed: nothing is done again
+        return count
 
     def _handle_each(self, tx: Transaction, ops: list[Op]) -> int:
         deadline = runtime.monotonic() + self.longest_s

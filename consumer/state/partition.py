@@ -15,8 +15,16 @@ from confluent_kafka import Message
 from consumer.error_text import blamed, handler_failed, shown
 from consumer.errors import BarrierTimeout, ConsumerStopped, HandlerFailed
 from consumer.group.assigned_partition import AssignedPartition, Pause
+from consumer.group.batch_limit import BatchLimit
+from consumer.group.linger import Linger
 from consumer.group.offset_gaps import Gaps
-from consumer.handler import BatchHooks, Fatal, IdempotentHandler, Retry
+from consumer.handler import (
+    BatchHooks,
+    Fatal,
+    IdempotentBatchHandler,
+    IdempotentHandler,
+    Retry,
+)
 from consumer.metrics import Measure, Metrics
 from consumer.op import Op
 from consumer.poison import OnPoison, meet
@@ -46,8 +54,10 @@ class WorkOptions:
     batch: int  # ops
     batch_s: float
     barrier_s: float
+    linger_s: float
     session: SessionOptions
     hooks: BatchHooks | None = None
+    batch_handler: IdempotentBatchHandler | None = None
     crossings: Crossings = field(default_factory=Crossings)
 
 
@@ -58,6 +68,8 @@ class IdempotentWork:
         self, lane: AssignedPartition, options: WorkOptions, tables: Tables
     ) -> None:
         self.wanted = options.batch
+        if options.linger_s:
+            lane.linger = Linger(options.linger_s, options.batch)
         self._lane = lane
         self._options = options
         self._batch = Batch(
@@ -66,7 +78,9 @@ class IdempotentWork:
             options.batch_s,
             lambda: lane.stopping,
             options.hooks,
+            options.batch_handler,
         )
+        self._limit = BatchLimit(options.batch)
         self._session = PartitionSession(lane, self._batch, options.session)
         self._alone = range(0)  # offsets of ops that share no batch
         self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
@@ -131,7 +145,7 @@ class IdempotentWork:
             session.index_of,
             self._alone,
             self._batch.state.reach,
-        ).plan(messages, 0, self._options.batch)
+        ).plan(messages, 0, self._limit.now)
         if plan.foreign is not None:
             session.meet_source(plan.foreign, _offset(messages[0]))
             return 0
@@ -154,6 +168,7 @@ class IdempotentWork:
             return 0
         self._session.committed(outcome)
         self._backoff.reset()
+        self._limit.succeeded()
         self._measure(plan, outcome, runtime.monotonic() - begun)
         if outcome.complete:
             return plan.taken
@@ -206,6 +221,9 @@ class IdempotentWork:
 
     def _meet_raised(self, plan: BatchPlan, raised: Raised) -> None:
         op, cause = raised.op, raised.cause
+        if raised.count > 1:
+            self._meet_divisible(plan, cause)
+            return
         first = op is plan.ops[0]
         offset = op.record.offset
         self._alone = range(offset, offset + 1)
@@ -221,10 +239,23 @@ class IdempotentWork:
             raise error
         self._verdict = (offset, error)
 
+    def _meet_divisible(self, plan: BatchPlan, cause: BaseException) -> None:
+        """Go on with half of what failed at once: one of it may be the reason."""
+        if not isinstance(cause, Fatal) and self._session.passes(cause):
+            self._recover(plan, cause)
+        if not isinstance(cause, Exception):
+            raise handler_failed(plan.ops[0], cause)
+        self._limit.failed(len(plan.ops))
+        if isinstance(cause, Retry):
+            self._count(Measure.RETRIED, 1)
+            raise Pause(self._backoff.next())
+
     def _meet_failed(self, plan: BatchPlan, error: psycopg.Error) -> None:
         """Meet an error of our own statements, or of the commit."""
         if self._session.passes(error):
             self._recover(plan, error)
+        if self._options.batch_handler and self._limit.failed(len(plan.ops)):
+            return
         if len(plan.ops) > 1:
             self._alone = range(plan.ops[0].record.offset, plan.next_offset)
             return
@@ -235,7 +266,10 @@ class IdempotentWork:
 
     def _recover(self, plan: BatchPlan, error: BaseException) -> NoReturn:
         self._count(Measure.RETRIED, 1)
-        self._alone = range(plan.ops[0].record.offset, plan.next_offset)
+        if self._options.batch_handler is None:
+            self._alone = range(plan.ops[0].record.offset, plan.next_offset)
+        else:
+            self._limit.failed(len(plan.ops))
         self._session.recover(error)
 
     def _raise_verdict(self, plan: BatchPlan) -> None:

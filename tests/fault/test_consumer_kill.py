@@ -57,23 +57,25 @@ def child(setting: Setting, **given: Any) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def killed(setting: Setting, feed: Feed, step: str, times: int) -> None:
+def killed(
+    setting: Setting, feed: Feed, step: str, times: int, *, batches: bool = False
+) -> None:
     """Feed, and run a consumer until it dies at a step."""
     for _ in range(60):
         number = setting.sent
         feed.insert(number, number % 2)
         setting.sent += 1
     feed.flush()
-    with child(setting, die=[step, times]) as process:
+    with child(setting, die=[step, times], batches=batches) as process:
         assert process.wait(60) == -signal.SIGKILL, step
 
 
-def settled(setting: Setting, feed: Feed) -> None:
+def settled(setting: Setting, feed: Feed, *, batches: bool = False) -> None:
     """Run to the end; claim that each op was applied once, in order."""
     feed.insert(setting.sent)
     feed.flush()
     setting.sent += 1
-    with child(setting) as process:
+    with child(setting, batches=batches) as process:
         setting.until(setting.sent)
         process.terminate()
         assert process.wait(60) == 0
@@ -95,6 +97,14 @@ def test_sigkill_at_every_step_applies_each_op_once(on_both: Setting) -> None:
 
 def test_sigkill_at_random_steps_applies_each_op_once(setting: Setting) -> None:
     kill_cycles(setting, _CYCLES_SHORT)
+
+
+def test_sigkill_around_batches_applies_each_op_once(setting: Setting) -> None:
+    feed = setting.make(partitions=2)
+    for step in _STEPS:
+        times = 3 if step == "offset stored" else 2
+        killed(setting, feed, step, times, batches=True)
+    settled(setting, feed, batches=True)
 
 
 @pytest.mark.fault_long

@@ -86,7 +86,7 @@ def test_a_row_that_was_sent_and_that_the_new_primary_lost_stops_the_source(
         walstream.until("server closed the connection")
         assert walstream.terminate() == 0
     walstream.start().ends_with(
-        3, "readers have what this server lost", "walstream positions reset app"
+        3, "readers have changes that this server lost", "walstream positions reset app"
     )
 
 

@@ -124,7 +124,7 @@ def test_a_range_that_a_stop_cuts_short_is_told_and_comes_again(
     with polling.reader() as reader:
         polling.start()
         stop_amid_rows(polling, reader)
-        assert polling.said("stopped before all was delivered")
+        assert polling.said("stopped before everything was delivered")
         assert delivered(polling) < reader.ends()
         polling.start()
         wait_until(lambda: delivered(polling) == MANY, LONGEST_S, "all is read")

@@ -100,7 +100,7 @@ def test_a_shutdown_ends_while_kafka_is_down(
         database.execute(
             "INSERT INTO t (v) SELECT repeat('x', 1000) FROM generate_series(1, 20000)"
         )
-        walstream.until("Kafka is in trouble")
+        walstream.until("Kafka does not take records")
         stop(server, mode)
         assert walstream.running
         server.start()

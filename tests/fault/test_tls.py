@@ -65,13 +65,13 @@ POSTGRES = {
     "no certificate": Case(2, ("valid client certificate", "set sslcert")),
     "strange certificate": Case(2, ("alert unknown ca", "ssl_ca_file")),
     "expired certificate": Case(2, ("certificate expired", "renew sslcert")),
-    "another's certificate": Case(4, ("authentication failed", "write as user")),
+    "another's certificate": Case(
+        4, ("authentication failed", "use the name in sslcert")
+    ),
     "key's password": Case(2, ("could not load private key", "sslpassword")),
 }
 KAFKA = {
-    "authority": Case(
-        5, ("authority that is not known", "ssl.ca.location"), ends=False
-    ),
+    "authority": Case(5, ("unknown authority", "ssl.ca.location"), ends=False),
     "expired": Case(5, ("has expired", "renew the broker's"), ends=False),
     "name": Case(5, ("is another host's", "certificate's name in"), ends=False),
     "password": Case(4, ("uthentication", "sasl.password")),
@@ -108,7 +108,7 @@ def meets(walstream: Walstream, case: Case) -> None:
         assert walstream.running
     assert "PaSsWoRd" not in walstream.text
     assert "pass phrase" not in walstream.text
-    assert not walstream.said("see that the broker runs"), walstream.text
+    assert not walstream.said("check that the broker runs"), walstream.text
 
 
 def shown_by(secured: Secured, what: str) -> Pair:

@@ -1,5 +1,6 @@
 """A PostgreSQL that cannot be streamed from: a clear error, its exit code, a way on."""
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ import psutil
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from typer.testing import CliRunner
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import (
@@ -19,6 +21,7 @@ from tests.support.fixtures.postgres import (
 )
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
+from walstream.cli.main import app
 from walstream.testing.servers.port import free_port
 
 CANARY = "canary-5f0c9e"
@@ -125,7 +128,12 @@ def test_a_role_that_may_not_create_a_publication_is_told_the_sql(
 
     # what the message says is what helps
     (error,) = walstream.said("CREATE PUBLICATION")
+    status = ["status", "-c", str(walstream.configuration)]
+    printed = " ".join(CliRunner().invoke(app, status).stdout.split())
+    document = json.loads(CliRunner().invoke(app, [*status, "--json"]).stdout)
+    assert document["sources"][0]["last_error"]["sql"] == error["repair"]
     for statement in error["repair"].splitlines():
+        assert f"SQL> {statement}" in printed
         database.execute(statement)
     walstream.start().streaming()
     database.execute("INSERT INTO t VALUES (1)")

@@ -154,7 +154,7 @@ def test_the_topic_of_a_dropped_table_is_forgotten_until_the_table_is_back(
     walstream.start().streaming()  # nothing was sent to it since
     database.execute("DROP TABLE gone")
     admin.delete(topic.replace("public.t", "public.gone"))
-    walstream.until("it is forgotten", 90)
+    walstream.until("walstream forgets it", 90)
     insert(database, 2)
     database.execute("CREATE TABLE gone (id int PRIMARY KEY)")
     published = "SELECT FROM pg_publication_tables WHERE tablename = 'gone'"
@@ -162,7 +162,7 @@ def test_the_topic_of_a_dropped_table_is_forgotten_until_the_table_is_back(
     database.execute("INSERT INTO gone VALUES (2)")
     with Reader(runs.bootstrap, runs.prefix) as fresh:  # the topic is another one
         fresh.until(lambda records: len({r.topic + r.new["id"] for r in records}) == 3)
-    assert walstream.said("is there again")
+    assert walstream.said("exists again")
     assert walstream.running
 
 
@@ -175,7 +175,7 @@ def test_a_topic_that_was_deleted_while_stopped_is_told(
     assert walstream.terminate() == 0
     admin.delete(topic)
     insert(database, 2)
-    walstream.start().until("what was delivered before is gone")
+    walstream.start().until("the records delivered before are gone")
     assert walstream.said(topic)
 
 
@@ -256,7 +256,7 @@ def test_an_empty_state_folder_does_not_take_the_slot_in_silence(
     walstream = runs(database.dsn).start().streaming()
     assert walstream.terminate() == 0
     (walstream.state / "data.mdb").unlink()
-    walstream.start().ends_with(3, "knows nothing", "--adopt-slot")
+    walstream.start().ends_with(3, "has no record of it", "--adopt-slot")
 
 
 def test_an_older_copy_of_the_state_folder_is_a_gap(

@@ -393,7 +393,7 @@ def test_what_cannot_come_in_beside_is_refused(database: Database, runs: Runs) -
     walstream.configuration.write_text(toml(walstream.document()), "utf-8")
     for name, what in (
         ("none", "there is no table 'public.none'"),
-        ("public.erly", "is 'public.early' meant"),
+        ("public.erly", "did you mean 'public.early'"),
         ("late", "'public.late' is not captured"),
         ("leaf", "backfill 'public.root'"),
         ("bare", "has no row key"),
@@ -431,7 +431,7 @@ def test_a_failing_read_is_said_kept_and_tried_again(
     walstream.start().streaming().streaming_said()
     ask(walstream, "early")
     walstream.until("may not read")
-    (said,) = walstream.said("does not go on")
+    (said,) = walstream.said("backfill of a table is interrupted")
     assert said["repair"] == f'GRANT SELECT ON "public"."early" TO "{role}";'
     database.execute("UPDATE early SET n = 2")
     assert len(reader.count(1)) == 1  # the stream goes on
@@ -470,7 +470,7 @@ def test_a_row_too_large_for_a_topic_that_was_not_there_costs_its_table_alone(
         database.execute(f"{ADD}, fits")
         ask(walstream, "late", "fits")
         until_done(walstream, "public.fits")
-        (said,) = walstream.said("does not go on")
+        (said,) = walstream.said("backfill of a table is interrupted")
         assert "a record of table 'public.late'" in said["error"]
         assert "takes 5000" in said["error"]
         tables = status(walstream)["sources"][0]["beside"]

@@ -137,7 +137,7 @@ def test_a_malformed_record_stops_and_its_neighbours_are_there(
         feed.insert(number)
     feed.flush()
     made = chain().start()
-    where = f"topic {feed.topic!r} partition 0 offset 5: no op record: KeyError"
+    where = f"topic {feed.topic!r} partition 0 offset 5: not an op record: KeyError"
     group = f"{topic_prefix}group"
     repair = (
         f"kafka-consumer-groups.sh --bootstrap-server {feed.bootstrap} --group {group}"
@@ -154,7 +154,7 @@ def test_a_malformed_record_stops_and_its_neighbours_are_there(
     made.source = {"on_poison": "skip"}
     with made:
         copied = copy_of(reader, 11, topic)
-        assert len(made.said("is passed over")) == 1
+        assert len(made.said("is skipped")) == 1
     values = [one[2] for one in shown(reader.records, feed.topic)]
     assert [one[2] for one in copied] == values[:5] + values[6:11] + values[12:]
 
@@ -179,9 +179,9 @@ def test_a_malformed_record_goes_aside_with_its_place_and_cause(
         ("walstream-topic", feed.topic.encode()),
         ("walstream-partition", b"0"),
         ("walstream-offset", b"1"),
-        ("walstream-cause", b"no op record: JSONDecodeError"),
+        ("walstream-cause", b"not an op record: JSONDecodeError"),
     ]
-    assert len(made.said("goes aside")) == 2  # once for each cause
+    assert len(made.said("is parked")) == 2  # once for each cause
 
 
 def test_a_topic_of_other_partitions_is_refused(
@@ -378,7 +378,7 @@ def test_a_table_that_no_topic_can_be_named_after_is_malformed(
     made.sink = {"verbose": True}
     with made:
         copied = copy_of(reader, 2, f"{topic_prefix}copy.public.item")
-        assert len(made.said("is passed over")) == 2
+        assert len(made.said("is skipped")) == 2
         (line,) = [one for one in made.log if one["event"] == "record"]
         assert (line["table"], line["lsn"]) == ("public.item", "0/3E8")
         assert len([one for one in made.log if one["event"] == "tombstone"]) == 1
@@ -474,7 +474,7 @@ def test_status_check_and_positions_know_the_group(
     (rest,) = asked(made, "status")["sources"]
     assert (rest["state"], rest["lag_records"], rest["exit_code"]) == ("stopped", 1, 0)
     assert (rest["ops"], rest["delivered"]) == (7, 7)
-    assert rest["poisoned"] == {"no op record: KeyError": 1}
+    assert rest["poisoned"] == {"not an op record: KeyError": 1}
     (shown_there,) = asked(made, "positions", "show")["chained"]
     assert [(one["stored"], one["behind"]) for one in shown_there["partitions"]] == [
         (3, 0),

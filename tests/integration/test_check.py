@@ -103,7 +103,7 @@ def assert_people_can_read_it(configuration: Path) -> None:
 
 
 def test_the_published_schema_is_the_printed_one() -> None:
-    assert json.loads(checked("--schema").stdout) == json.loads(SCHEMA.read_text())
+    assert json.loads(checked("--json-schema").stdout) == json.loads(SCHEMA.read_text())
 
 
 def test_servers_that_are_away_are_said_soon(runs: Runs, operator: Operator) -> None:

@@ -59,7 +59,7 @@ def test_settings_that_stop_are_said_at_once_and_run_ends_or_waits_as_said(
     assert stops(found) == [("wal-level", 2), ("free-slot", 5), ("free-sender", 5)]
     assert "run would wait" in of(found, "free-slot")[0].why
     level, slots, senders = found.findings[:3]
-    assert "nobody reads other now" in slots.why
+    assert "no client reads other now" in slots.why
     assert "walstream slots drop other" in slots.why
     walstream.start().ends_with(2, "wal_level")
     assert walstream.said("wal_level")[0]["repair"] == level.repair.sql
@@ -162,7 +162,7 @@ def test_a_slot_that_holds_too_much_is_read_as_printed_before_it_is_lost(
     finding = one(
         look_as(walstream, alarm_retained_wal=MIB), "retained-wal", Severity.WARNING
     )
-    assert "nobody reads" in finding.why
+    assert "no client reads" in finding.why
     for _ in range(5):
         if of(look_as(walstream), "slot-in-danger"):
             break

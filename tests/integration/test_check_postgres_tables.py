@@ -204,8 +204,8 @@ def test_a_pattern_that_matches_nothing_is_named_with_what_may_be_meant(
     found = look(database.dsn, tables=["public.T", "elsewhere.*", "public.t"])
     near, far = of(found, "pattern")
     assert near.subject == "pattern public.T"
-    assert "is 'public.t' meant?" in near.what
-    assert "meant" not in far.what
+    assert "did you mean 'public.t'?" in near.what
+    assert "did you mean" not in far.what
     assert near.severity is Severity.WARNING
     assert not of(look(database.dsn, tables=["public.?"]), "pattern")
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,9 +47,7 @@ class Basics:
     def note(self, op: Op) -> None:
         self.handled[op.record.partition].append(op.new["id"] or "")
 
-    def consumer(
-        self, handler: Callable[[Op], object] | None = None, **options: Any
-    ) -> BasicConsumer:
+    def consumer(self, handler: Any = None, **options: Any) -> BasicConsumer:
         kafka = {"bootstrap.servers": self.kafka.bootstrap, "fetch.wait.max.ms": 10}
         return BasicConsumer(
             handler or self.note,

@@ -164,11 +164,11 @@ def test_a_sink_that_is_to_be_dropped_gets_no_copy_and_is_named(
     insert(database, 1, 1, LARGE)
     insert(database, 2, 2)
     pair.first.count(2)
-    walstream.until("sink is given up")
+    walstream.until("sink is dropped")
     wait_until(lambda: pair.sink_state() == "dropped", 10, "status says so")
     assert slots(database) == [walstream.slot]
     assert walstream.terminate() == 0
-    walstream.start().until("sink is given up: it gets nothing").streaming()
+    walstream.start().until("sink is dropped: it gets nothing").streaming()
     insert(database, 3, 3)
     pair.first.count(3)
     assert pair.second.read() == []

@@ -91,6 +91,66 @@ def test_the_idempotent_example_keeps_totals(
         wait_until(totals, 30, "the totals are right")
 
 
+def test_the_batch_example_logs_each_change_once(
+    kafka: KafkaServer, orders: str, target: Database, tmp_path: Path
+) -> None:
+    arguments = (kafka.bootstrap, orders, target.dsn)
+
+    def rows() -> list[tuple[str, int, Decimal]]:
+        if target.fetch("SELECT to_regclass('order_log')") == [(None,)]:
+            return []
+        return target.fetch("SELECT * FROM order_log ORDER BY id, kind")
+
+    with running(tmp_path, _EXAMPLES / "batches.py", *arguments):
+        wait_until(lambda: len(rows()) == 5, 30, "five changes are logged")
+    assert rows() == [
+        ("Insert", 1, Decimal("10.50")),
+        ("Update", 1, Decimal("7.50")),
+        ("Delete", 2, Decimal(1)),
+        ("Insert", 2, Decimal(1)),
+        ("Insert", 3, Decimal(5)),
+    ]
+
+
+def test_the_routes_example_packs_parcels_of_a_pattern_of_topics(
+    kafka: KafkaServer, orders: str, target: Database, tmp_path: Path
+) -> None:
+    feed = Feed(kafka.bootstrap, orders)
+    feed.send(insert(32, 0, ["9", "x"], Table("public", "notes", ("id", "text"))))
+    feed.flush()
+    arguments = (kafka.bootstrap, orders.replace("public.orders", "pub*"), target.dsn)
+
+    def others() -> list[tuple[str, str]]:
+        if target.fetch("SELECT to_regclass('other_change')") == [(None,)]:
+            return []
+        return target.fetch("SELECT * FROM other_change")
+
+    with running(tmp_path, _EXAMPLES / "routes.py", *arguments) as output:
+        wait_until(lambda: len(others()) == 1, 30, "the other table's row came")
+        wait_until(
+            lambda: len(target.fetch("SELECT FROM parcel")) == 2, 30, "two are packed"
+        )
+        text = output.read_text()
+    assert others() == [("public.notes", "Insert")]
+    assert target.fetch("SELECT * FROM parcel ORDER BY id") == [(1, "ann"), (3, "bob")]
+    assert f"reading {orders}, 2 partitions" in text
+
+
+def test_the_coroutine_example_looks_orders_up(
+    kafka: KafkaServer, orders: str, tmp_path: Path
+) -> None:
+    arguments = (_EXAMPLES / "coroutine.py", kafka.bootstrap, orders)
+    with running(tmp_path, *arguments) as output:
+        wait_until(lambda: output.read_text().count("costs") == 4, 30, "four prices")
+        lines = output.read_text().splitlines()
+    assert sorted(lines) == [
+        "1 costs 10.50",
+        "1 costs 7.50",
+        "2 costs 1",
+        "3 costs 5",
+    ]
+
+
 def test_the_mirror_example_keeps_a_table_identical(
     kafka: KafkaServer, orders: str, target: Database, tmp_path: Path
 ) -> None:
@@ -143,7 +203,8 @@ def test_tail_shows_each_op_in_a_line(
     assert re.search(r"\[1\] 0/18/0 Delete public.orders id=2 customer=bob", text)
 
 
-def test_the_readme_names_every_example() -> None:
-    text = (_ROOT / "README.md").read_text("utf-8")
+def test_a_page_links_to_every_example() -> None:
+    pages = [_ROOT / "README.md", *(_ROOT / "docs").glob("*.md")]
+    text = "\n".join(page.read_text("utf-8") for page in pages)
     for path in _EXAMPLES.glob("*.py"):
-        assert f"docs/examples/{path.name}" in text
+        assert f"examples/{path.name})" in text

@@ -131,7 +131,7 @@ def test_what_handlers_cannot_do_stops_the_start(
     with temporary_database(postgres18) as database:
         database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
         walstream = Walstream(database.dsn, kafka.bootstrap, tmp_path, "x.", sink=sink)
-        walstream.start().ends_with(2, "could not be told", "REPLICA IDENTITY FULL;")
+        walstream.start().ends_with(2, "would be unknown", "REPLICA IDENTITY FULL;")
         walstream.close()
 
 

@@ -70,10 +70,10 @@ def test_a_role_that_may_not_is_told_once_what_lets_it(
         beat = {"heartbeat": "100ms", "tables": []}
         walstream = runs(role.dsn, source=beat)
         with walstream:
-            walstream.until("no heartbeat is written")
-            (said,) = walstream.said("no heartbeat is written")
+            walstream.until("heartbeats cannot be written")
+            (said,) = walstream.said("heartbeats cannot be written")
             assert said["level"] == "warning"
             database.execute(said["repair"])
             walstream.until("heartbeats are written again")
-            assert len(walstream.said("no heartbeat is written")) == 1
+            assert len(walstream.said("heartbeats cannot be written")) == 1
             assert walstream.terminate() == 0

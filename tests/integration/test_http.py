@@ -94,6 +94,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         temporary_database(postgres) as database,
     ):
         database.execute("CREATE TABLE t (id serial PRIMARY KEY, v text)")
+        database.execute("CREATE TABLE keyless (v text)")
         walstream = Walstream(
             database.dsn,
             kafka.bootstrap,
@@ -160,6 +161,19 @@ def test_status_is_what_the_command_says(site: Site) -> None:
     assert site.get("/ready") == (200, "ready\n")
 
 
+def test_a_table_without_a_key_is_named_with_its_repair(site: Site) -> None:
+    _, body = site.get("/status", "application/json")
+    source = json.loads(body)["sources"][0]
+    assert source["limits"]["public.keyless"] == {
+        "reason": "only its inserts are captured: it has no primary key",
+        "sql": 'ALTER TABLE "public"."keyless" REPLICA IDENTITY FULL;',
+    }
+    assert len(source["publications"]) == 2
+    page = site.get("/")[1]
+    assert "REPLICA IDENTITY FULL;</code>" in page
+    assert source["publications"][0] in page
+
+
 def test_debug_reaches_every_process(site: Site) -> None:
     assert site.get("/debug/on")[0] == 400
     status, answer = site.ask("POST", "/debug/on")
@@ -224,14 +238,15 @@ def test_the_page_survives_the_worker_and_shows_it(site: Site) -> None:
             verdict = page.find_element("id", "verdict")
             wait_until(lambda: "In error" in verdict.text, 20, "it is shown")
             assert "silent" in page.find_element("tag name", "main").text
+            assert "silent" in page.find_element("id", "events-list").text
         finally:
             os.kill(worker, signal.SIGCONT)
-        wait_until(lambda: "All is well" in verdict.text, 20, "and its end")
+        wait_until(lambda: "Healthy" in verdict.text, 20, "and its end")
 
 
 def test_a_frozen_worker_is_red_and_a_dead_one_never_green(site: Site) -> None:
     worker = site.walstream.worker_pid()
-    with site.red("does not report"):
+    with site.red("sends no report"):
         os.kill(worker, signal.SIGSTOP)
     os.kill(worker, signal.SIGKILL)  # it need not go on for that
     seen: list[int] = []

@@ -107,16 +107,21 @@ def test_what_is_missing_is_asked_for_at_a_terminal(
 ) -> None:
     database.execute("CREATE TABLE t (id int PRIMARY KEY)")
     asked = init(
-        tmp_path, "-o", "other.toml", typed=f"no dsn\n{dsn}\n{dsn}\n{kafka.bootstrap}\n"
+        tmp_path,
+        "-o",
+        "other.toml",
+        typed=f"no dsn\n{dsn}\n{dsn}\n{kafka.bootstrap}\nt\npublic.t, x.*\n",
     )
     assert asked.returncode == 0, asked.stderr
-    assert "is no connection string" in asked.stdout + asked.stderr
-    assert "no list of HOST:PORT" in asked.stdout + asked.stderr
+    assert "is not a connection string" in asked.stdout + asked.stderr
+    assert "list of HOST:PORT" in asked.stdout + asked.stderr
+    assert "'t' has no schema: write public.t" in asked.stdout + asked.stderr
     assert "  $ walstream check -c other.toml\n" in asked.stdout
     config = load(tmp_path / "other.toml", {})
     source = config.sources["app"]
     assert isinstance(source, PostgresSource)
     assert source.dsn == dsn
+    assert source.tables == ["public.t", "x.*"]
     assert (tmp_path / "other.password").stat().st_mode & 0o777 == 0o600
 
 
@@ -147,7 +152,9 @@ def test_a_variable_stays_one_and_a_server_elsewhere_is_decided_by_a_person(
     assert 'tables = ["shop.*"]' in text
     assert "insecure = true\n" not in text
 
-    agreed = init(tmp_path, "--force", typed="localhost:1\ny\n", WALSTREAM_DSN=dsn)
+    agreed = init(tmp_path, "--force", typed="localhost:1\ny\n\n", WALSTREAM_DSN=dsn)
     assert agreed.returncode == 0, agreed.stderr
-    assert "insecure = true\n" in (tmp_path / "walstream.toml").read_text()
+    text = (tmp_path / "walstream.toml").read_text()
+    assert "insecure = true\n" in text
+    assert '# "initial", "never" or "only".' in text
     assert "run would wait" in agreed.stdout

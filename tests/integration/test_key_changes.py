@@ -586,7 +586,7 @@ def test_a_policy_that_hides_the_row_of_a_key_change_stops(
         reader.count(1)
         database.execute("UPDATE t SET id = 2")
         cure = f"ALTER ROLE {role} BYPASSRLS;"
-        walstream.ends_with(4, "public.t", "['v']", "row-level security", cure)
+        walstream.ends_with(4, "public.t", "row-level security", cure)
         database.execute(cure)
         walstream.start().streaming()
         *_, came = by_name(reader.count(3))
@@ -604,7 +604,7 @@ def test_a_toasted_value_whose_column_cannot_be_told_stops_until_it_can(
     assert walstream.terminate() == 0
     database.execute("UPDATE t SET id = 2")
     database.execute("ALTER TABLE t RENAME v TO w")
-    walstream.start().ends_with(3, "public.t", "['v']", "['id', 'w']")
+    walstream.start().ends_with(3, "public.t", "did not send v:", "id, w")
     database.execute("ALTER TABLE t RENAME w TO v")
     walstream.start().streaming()
     *_, came = by_name(reader.count(3))
@@ -637,7 +637,7 @@ def test_a_row_that_a_filter_lets_in_without_its_toasted_value_may_stop(
     walstream = runs(database.dsn, source=source).start().streaming()
     database.execute("INSERT INTO t VALUES (1, 1, %s, 'short')", LONG)
     database.execute("UPDATE t SET id = 2")
-    walstream.ends_with(3, "public.t", "row filter", "['v']")
+    walstream.ends_with(3, "public.t", "row filter", "v")
 
 
 @pytest.mark.parametrize("key", ["json", "concat"])
@@ -672,7 +672,7 @@ def test_a_look_up_without_a_free_session_waits_and_is_told_once(
         database.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0")
         database.execute("ANALYZE t")
         database.execute("INSERT INTO t VALUES (2, 2)")
-        walstream.until("the keys of a table cannot be looked up now")
+        walstream.until("the keys of a table cannot be read now")
         waited = "keys of a table cannot be looked up"
         again = f"SELECT count(*) FROM pg_stat_replication WHERE usename = '{role}'"
         # three askings later it still streams
@@ -740,12 +740,12 @@ def test_rows_that_came_while_the_key_was_away_are_to_be_read_anew(
         assert emptied.kind is Kind.TRUNCATE
         assert [one.key for one in read] == [b'["1"]', b'["3"]']
         return
-    walstream.until("rows that were sent before have none")
-    (said,) = walstream.said("rows that were sent before have none")
+    walstream.until("rows sent before have none")
+    (said,) = walstream.said("rows sent before have none")
     assert said["repair"] == f"walstream backfill public.t --replace --source {SOURCE}"
     assert reader.count(4)[2].key == b'["2"]'
     assert walstream.terminate() == 0
     walstream.start().streaming()
     database.execute("INSERT INTO t VALUES (4, 'd')")
     reader.count(5)
-    assert not walstream.said("rows that were sent before have none")
+    assert not walstream.said("rows sent before have none")

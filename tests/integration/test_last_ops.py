@@ -68,7 +68,7 @@ def test_the_furthest_op_of_any_partition_is_found(
     assert theirs.origin == "8/shop/0"
     assert (found[missing].partitions, found[missing].problem) == (
         None,
-        "there is no such topic",
+        "the topic does not exist",
     )
     assert highest(ends, ORIGIN) == best
 

@@ -37,7 +37,7 @@ def test_both_sides_are_shown_and_fit_the_schema(polled: Polled) -> None:
     assert source["verdict"]["outcome"] == "poll"
     (table,) = source["tables"]
     assert (table["state"]["position"], table["newest_key"]) == (2**62, 7)
-    shown = verb(None, "positions", "show", "--schema").stdout
+    shown = verb(None, "positions", "show", "--json-schema").stdout
     assert json.loads(shown) == published("positions")
     code, text = Terminal(polled.configuration, "positions", "show").ends()
     assert code == 0
@@ -70,7 +70,7 @@ def test_a_reset_forgets_also_what_ended_the_source(polled: Polled) -> None:
     assert verb(polled.configuration, "status").returncode == 3
     done = verb(polled.configuration, "positions", "reset", SOURCE, "--yes")
     assert done.returncode == 0, done.stderr
-    assert "the next run begins anew" in done.stdout
+    assert "the next run starts from scratch" in done.stdout
     assert key(polled) is None
     assert verb(polled.configuration, "status").returncode == 0
 
@@ -79,9 +79,9 @@ def test_a_reset_forgets_also_what_ended_the_source(polled: Polled) -> None:
     ("words", "said"),
     [
         ("slots --source legacy", "is a sql source, and this is for postgres"),
-        ("backfill --source legacy t", "it is polled, and not backfilled"),
+        ("backfill --source legacy t", "it is polled, not backfilled"),
         ("positions show nope", "there is no source 'nope'"),
-        ("poll", "say --once"),
+        ("poll nope", "there is no sql source 'nope'"),
     ],
 )
 def test_what_is_not_for_it_is_said_in_a_line(

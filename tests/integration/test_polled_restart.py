@@ -109,14 +109,14 @@ def test_a_truncated_table_of_postgresql_is_not_passed_over_in_silence(
             assert scene.keys("t", 6) == [1, 1, 2, 2, 3, 4]
             (said,) = scene.polled.said("a table is not polled")
             assert said["repair"].startswith("walstream positions rewind")
-            assert scene.polled.said("its keys start anew: the table is read")
+            assert scene.polled.said("its keys start again: the table is read")
 
             # within one transaction the keys grow past the position
             shop.execute(
                 "BEGIN; TRUNCATE t RESTART IDENTITY;"
                 "INSERT INTO t (v) SELECT 'v' FROM generate_series(1, 9); COMMIT"
             )
-            scene.waits("was made anew")
+            scene.waits("was created again")
             assert scene.keys("t", 15).count(9) == 1
 
             # its type is changed: its keys go on

@@ -1,5 +1,6 @@
 """An operator beside `walstream run` and `poll --once`: what they say, what they do."""
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,10 +62,10 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
         table = found.tables["t"]
         assert (table.position, table.missing_keys, table.gaps) == (5, 2, 1)
         assert table.rows_per_s is not None
-        assert "does not tell" in table.lacks_mark
+        assert "does not show" in table.lacks_mark
         as_json(polled.configuration, "status", "status")
         shown = verb(polled.configuration, "positions", "show", SOURCE).stdout
-        assert "polls it, and goes on from here" in shown
+        assert "polls it, and would continue from here" in shown
 
         rewind = ("positions", "rewind", SOURCE, "--to", "2", "--yes")
         done = verb(polled.configuration, *rewind)
@@ -74,7 +75,7 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
         assert keys_of(reader)[3:] == [5]
 
         execute(file_of(tmp_path), TOO_LARGE)
-        polled.until("a row holds up its table")
+        polled.until("a row blocks its table")
         wait_until(lambda: status(polled).exit_code == 5, 10, "it is red")
         (problem,) = status(polled).problems
         assert problem.startswith("held up: the row with key 6 of table 't'")
@@ -82,8 +83,29 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
         reader.count(5)
         wait_until(lambda: status(polled).exit_code == 0, 10, "it is well again")
     reset = verb(polled.configuration, "positions", "reset", SOURCE, "--yes")
-    assert "begins anew" in reset.stdout, reset.stderr
+    assert "starts from scratch" in reset.stdout, reset.stderr
     assert polled.terminate() == 0
+
+
+def test_a_poll_says_what_it_sent_of_each_table(polled: Polled, tmp_path: Path) -> None:
+    other = "CREATE TABLE u (id INTEGER PRIMARY KEY);"
+    execute(file_of(tmp_path), TABLE + ROWS + ";" + other)
+    polled.tables = {"t": {}, "u": {}}
+    busy = f"127.0.0.1:{free_port()}"
+    with socket.create_server(("127.0.0.1", int(busy.rpartition(":")[2]))):
+        polled.top = {"http": {"listen": busy}}  # a poll needs none
+        done = polled.command("poll")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{SOURCE}.t: 3 rows, up to key 5\n{SOURCE}.u: no new rows\n"
+    again = polled.command("poll", "--once", SOURCE)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[0] == f"{SOURCE}.t: no new rows, up to key 5"
+    polled.top = {}
+    polled.start().polling()
+    execute(file_of(tmp_path), "INSERT INTO t VALUES (9, 'z')")
+    beside = verb(polled.configuration, "poll")
+    assert beside.returncode == 0, beside.stderr
+    assert beside.stdout.splitlines()[0].endswith(", up to key 9")
 
 
 @pytest.mark.fault_long

@@ -47,7 +47,7 @@ def test_programs_get_what_the_schema_says(polled: Polled) -> None:
     assert (source["state"], source["exit_code"]) == ("stopped", 0)
     assert (source["tables"]["t"]["position"], source["delivered"]) == (12, 9)
     assert source["tables"]["u"]["position"] is None
-    shown = verb(None, "status", "--schema").stdout
+    shown = verb(None, "status", "--json-schema").stdout
     assert json.loads(shown) == published("status")
 
 

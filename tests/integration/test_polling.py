@@ -138,7 +138,7 @@ def test_a_row_that_no_topic_takes_holds_up_its_table_alone(shop: Shop) -> None:
         "INSERT INTO narrow VALUES (1), (2);"
     )
     with shop.reader("wide") as wide, shop.reader("narrow") as narrow:
-        shop.polled.until("a row holds up its table")
+        shop.polled.until("a row blocks its table")
         wide.count(1)
         narrow.count(2)
         shop.execute("UPDATE wide SET v = 'b' WHERE id = 2")
@@ -166,6 +166,6 @@ def test_a_poll_without_an_instance_goes_on_where_the_last_one_ended(
             fcntl.flock(
                 held, fcntl.LOCK_SH
             )  # as a task does that nobody wants any more
-            polled.start().until("waiting for tasks of an earlier order")
+            polled.start().until("waiting for tasks of an earlier job")
             assert not polled.said("polling")
         assert polled.polling().terminate() == 0

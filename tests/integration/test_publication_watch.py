@@ -542,7 +542,7 @@ def test_the_state_of_an_older_walstream_is_compared_and_then_marked(
         old = {name: {key: seen[key] for key in OLD} for name, seen in kept[-1].items()}
         execute(database, [P + "DROP TABLE t"])
         begun = capture(database, patterns, [])
-        with pytest.raises(PublicationLost, match=r"'public\.t' was taken out"):
+        with pytest.raises(PublicationLost, match=r"'public\.t' was removed"):
             begun.resume(connection, stored(old), catalog.tables(connection))
         execute(database, [P + "ADD TABLE t"])
         later: list[Any] = []
@@ -685,7 +685,7 @@ def test_a_pattern_that_matches_nothing_is_said_once_by_run(database: Database) 
         )
     said = [one for one in logs if "matches no table" in one["event"]]
     assert [one["pattern"] for one in said] == ["sohp.*", "sohp.*"]  # at each start
-    assert "is 'shop.*' meant?" in said[0]["event"]
+    assert "did you mean 'shop.*'?" in said[0]["event"]
     assert said[0]["log_level"] == "warning"
 
 
@@ -706,7 +706,7 @@ def test_a_publication_without_tables_is_said_by_run(database: Database) -> None
             catalog.tables(connection),
         )
     (said,) = logs
-    assert said["event"] == "publication publishes no table: nothing comes to Kafka"
+    assert said["event"] == "publication publishes no table: nothing reaches Kafka"
     assert (said["publication"], said["log_level"]) == ("walstream", "warning")
 
 

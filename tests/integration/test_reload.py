@@ -79,7 +79,7 @@ def test_what_changed_begins_again_and_nothing_comes_twice(
     first = running.worker_pid()
 
     done = reload(running)
-    assert (done.returncode, done.stdout) == (0, "nothing is different\n")
+    assert (done.returncode, done.stdout) == (0, "nothing changed\n")
     assert running.worker_pid() == first
 
     rewrite(running, memory="64MiB")
@@ -99,8 +99,8 @@ def test_a_broken_file_is_refused_and_all_goes_on(
     first = running.worker_pid()
     rewrite(running, memory="many")
     running.signal(signal.SIGHUP)
-    running.until("the configuration is refused: all goes on as before")
-    (said,) = running.said("the configuration is refused")
+    running.until("the new configuration is refused: the old one stays in effect")
+    (said,) = running.said("the new configuration is refused")
     assert "memory" in said["error"]
     assert "walstream reload" in said["hint"]
     done = reload(running)
@@ -130,7 +130,7 @@ def test_http_answers_by_what_is_read(running: Walstream) -> None:
         assert (answer(at), answer(port)) == (200, 401)
     with pytest.raises(ConnectionRefusedError):
         answer(probes)
-    # where the new address cannot be had, the old one stays
+    # where the new address is not available, the old one stays
     with subprocess.Popen(
         [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "0"],
         stdout=subprocess.PIPE,
@@ -143,7 +143,7 @@ def test_http_answers_by_what_is_read(running: Walstream) -> None:
         rewrite(running, http={"listen": f"127.0.0.1:{taken}"})
         done = reload(running)
         other.kill()
-    assert (done.returncode, "cannot be had" in done.stderr) == (2, True)
+    assert (done.returncode, "is not available" in done.stderr) == (2, True)
     assert (answer(others), answer(port)) == (200, 401)
     assert running.worker_pid() == first
 

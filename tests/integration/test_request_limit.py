@@ -52,7 +52,7 @@ def test_a_record_that_no_request_has_room_for_stops_until_the_brokers_take_it(
     walstream = fed(runs, narrow, database).start().streaming()
     database.execute("INSERT INTO t VALUES (1, repeat('x', 4000000))")
     walstream.ends_with(
-        3, "public.t", f"{PREFIX}public.t", "socket.request.max.bytes", "restart them"
+        3, "public.t", f"{PREFIX}public.t", "socket.request.max.bytes", "restart it"
     )
     assert not walstream.said("brokers are down")
 

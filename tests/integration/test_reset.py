@@ -60,7 +60,7 @@ def test_after_a_lost_slot_the_printed_repair_makes_it_stream(
     walstream.start().ends_with(3, "is gone", "walstream positions reset app")
     done = reset(walstream, "app", "--yes")
     assert done.returncode == 0, done.stderr
-    assert "begins anew" in done.stdout
+    assert "starts from scratch" in done.stdout
     with walstream:
         database.execute(_INSERT)
         first, second = reader.count(2)
@@ -113,7 +113,7 @@ def test_a_running_instance_begins_anew(
         reader.count(1)
         done = reset(walstream, "app", "--yes")
         assert done.returncode == 0, done.stderr
-        assert "is reset, and begins anew" in done.stdout
+        assert "is reset, and starts from scratch" in done.stdout
         wait_until(lambda: len(walstream.said("slot created")) == 2, 30, "a new slot")
         database.execute(_INSERT)
         reader.count(2)

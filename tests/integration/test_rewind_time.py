@@ -108,6 +108,11 @@ def test_a_time_leads_to_the_first_that_was_not_committed_before_it(
                 planned(walstream, at(time))
             assert f"any LSN from {window['oldest']} to" in refused.value.hint
             assert f"time from {_DAY}T12:00:00.000001Z to" in refused.value.hint
+        for age in ("-1s", "1 second ago"):  # an age is a time, too
+            words = ("positions", "rewind", SOURCE, "--to", age, "--yes")
+            done = verb(walstream.configuration, *words)
+            assert done.returncode == 2
+            assert "up to the position was committed at" in done.stderr
     slots = "SELECT count(*) FROM pg_replication_slots WHERE temporary"
     wait_until(lambda: database.fetch(slots) == [(0,)], 10, "no copy is left")
 

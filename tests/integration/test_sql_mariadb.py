@@ -199,12 +199,12 @@ def test_names_of_any_kind_work(mariadb_database: Mariadb) -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("TABLE t (id varchar(9) PRIMARY KEY)", r"is no integer .*VARCHAR"),
-        ("TABLE t (id decimal(9,2) PRIMARY KEY)", "is no integer"),
+        ("TABLE t (id varchar(9) PRIMARY KEY)", r"is not an integer .*VARCHAR"),
+        ("TABLE t (id decimal(9,2) PRIMARY KEY)", "is not an integer"),
         ("TABLE t (id int UNIQUE)", "may be null"),
         ("TABLE t (id int NOT NULL)", "is not unique"),
         ("TABLE t (id int, x int, PRIMARY KEY (id, x))", "is not unique"),
-        ("VIEW t AS SELECT 1 AS id", "of a view"),
+        ("VIEW t AS SELECT 1 AS id", "to a view"),
     ],
 )
 def test_unfit_key_is_refused(mariadb_database: Mariadb, table: str, said: str) -> None:

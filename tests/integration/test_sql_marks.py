@@ -169,8 +169,8 @@ def test_prepared_transaction_is_waited_for_over_restarts(
     ("table", "said"),
     [
         ("(id int PRIMARY KEY)", "no sequence of PostgreSQL gives id its values"),
-        ("(id int DEFAULT nextval('ten') PRIMARY KEY)", "many values at a time"),
-        ("(id int DEFAULT nextval('kept') PRIMARY KEY)", "many values at a time"),
+        ("(id int DEFAULT nextval('ten') PRIMARY KEY)", "several values at a time"),
+        ("(id int DEFAULT nextval('kept') PRIMARY KEY)", "several values at a time"),
     ],
 )
 def test_keys_that_others_give_are_never_settled(
@@ -294,7 +294,7 @@ def _watch(session: Writer, stop: threading.Event) -> None:
     ("table", "said"),
     [
         ("(id int PRIMARY KEY)", "id is not AUTO_INCREMENT"),
-        ("(id int AUTO_INCREMENT PRIMARY KEY) ENGINE = Aria", "Aria does not tell"),
+        ("(id int AUTO_INCREMENT PRIMARY KEY) ENGINE = Aria", "Aria does not show"),
     ],
 )
 def test_keys_that_innodb_does_not_give_are_never_settled(

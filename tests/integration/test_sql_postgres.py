@@ -180,10 +180,10 @@ def test_names_of_any_kind_work(database: Home) -> None:
 @pytest.mark.parametrize(
     ("created", "said"),
     [
-        ("TABLE t (id uuid PRIMARY KEY)", r"is no integer .*UUID"),
+        ("TABLE t (id uuid PRIMARY KEY)", r"is not an integer .*UUID"),
         ("TABLE t (id int UNIQUE)", "may be null"),
         ("TABLE t (id int NOT NULL)", "is not unique"),
-        ("VIEW t AS SELECT 1 AS id", "of a view"),
+        ("VIEW t AS SELECT 1 AS id", "to a view"),
         ("MATERIALIZED VIEW t AS SELECT 1 AS id", "is not unique"),
     ],
 )
@@ -219,7 +219,7 @@ def test_key_of_decimals_is_whole_or_refused(database: Home) -> None:
     url = postgres_url(database.dsn)
     assert read(url, "t").rows == [{"id": Decimal(5)}, {"id": Decimal(7)}]
     database.execute("INSERT INTO t VALUES ('NaN')")
-    with pytest.raises(ConfigError, match="holds what is no integer"):
+    with pytest.raises(ConfigError, match="has values that are not integers"):
         read(url, "t")
 
 

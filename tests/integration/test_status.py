@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -98,11 +99,16 @@ def test_what_stopped_a_source_is_said_with_its_repair(
     database.execute(_TABLE)
     walstream = runs(database.dsn)
     with walstream:
+        up = command(walstream, "status").stdout.splitlines()
+        assert re.fullmatch(rf"running, pid {walstream.pid}, up \d+(\.\d)? s", up[0])
+        assert "lag (time)  lag (WAL)" in up[1]
         assert walstream.terminate() == 0
     database.fetch("SELECT pg_drop_replication_slot(%s)", walstream.slot)
     walstream.start().ends_with(3, "is gone")
     done = command(walstream, "status")
     assert done.returncode == 3
+    assert done.stdout.startswith("not running on this state folder\n")
+    assert "?" not in done.stdout
     assert "failed" in done.stdout
     repair = f"$ walstream positions reset app -c {walstream.configuration}"
     assert repair in done.stdout
@@ -171,7 +177,10 @@ def test_what_is_printed_fits_its_published_schema(
 ) -> None:
     published = json.loads((ROOT / "docs/schemas/status.json").read_text())
     shown = subprocess.run(
-        [_COMMAND, "status", "--schema"], capture_output=True, text=True, check=True
+        [_COMMAND, "status", "--json-schema"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert json.loads(shown.stdout) == published
     database.execute(_TABLE)

@@ -139,6 +139,15 @@ class Topics:
             self._producer.produce(topic, value, key=key)
         assert self._producer.flush(30) == 0
 
+    def write_at(
+        self, topic: str, partition: int, time_ms: int, record: tuple[str, bytes | None]
+    ) -> None:
+        key, value = record
+        self._producer.produce(
+            topic, value, key, partition=partition, timestamp=time_ms
+        )
+        assert self._producer.flush(30) == 0
+
 
 @pytest.fixture
 def topics(kafka: KafkaServer, topic_prefix: str) -> Topics:
@@ -192,6 +201,80 @@ def test_limit_and_end_stop_it(tail: Callable[..., Tail], topics: Topics) -> Non
     topics.write(topic, insert(2), insert(3))
     assert len(cat.ends()[1].splitlines()) == 1
     assert [line.split()[2] for line in limited.ends()[1].splitlines()] == ["#1", "#2"]
+
+
+def test_a_limit_alone_is_the_last_of_all_partitions(
+    tail: Callable[..., Tail], topics: Topics, kafka: KafkaServer
+) -> None:
+    """GIVEN two partitions, in which markers of transactions take offsets."""
+    topic = topics.make("t", 2)
+    for number in range(40):
+        topics.write_at(topic, number % 2, 1_700_000_000_000 + number, insert(number))
+    producer = Producer(
+        {"bootstrap.servers": kafka.bootstrap, "transactional.id": topic}
+    )
+    producer.init_transactions(30)
+    for number in range(40, 50):
+        producer.begin_transaction()
+        key, value = insert(number)
+        time_ms = 1_700_000_000_000 + number
+        producer.produce(topic, value, key, partition=1, timestamp=time_ms)
+        producer.commit_transaction(30)
+
+    # WHEN the last are asked for, THEN they are those, oldest first
+    shown = tail(topic, "-n", "20")
+    code, out, said = shown.ends()
+    assert (code, said) == (0, "1 topic, 2 partitions, the last 20\n")
+    assert [line.split()[2] for line in out.splitlines()] == [
+        f"#{number}" for number in range(30, 50)
+    ]
+    # and of one key, however far back it lies
+    by_key = tail(topic, "-n", "3", "--key", "4").ends()[1]
+    assert [line.split()[2] for line in by_key.splitlines()] == ["#4"]
+    assert len(tail(topic, "-n", "99").ends()[1].splitlines()) == 50
+
+
+def test_from_a_time_begins_with_the_first_record_of_it(
+    tail: Callable[..., Tail], topics: Topics
+) -> None:
+    topic = topics.make("t", 3)
+    for number in range(10):
+        time_ms = 1_700_000_000_000 + 1000 * number  # 2023-11-14T22:13:20Z
+        topics.write_at(topic, number % 2, time_ms, insert(number))
+    fixed = tail(topic, "--from", "2023-11-14 22:13:24", "--until-end")
+    code, out, said = fixed.ends()
+    assert (code, said) == (
+        0,
+        "1 topic, 3 partitions, from 2023-11-14T22:13:24+00:00 until the end\n",
+    )
+    numbers = {line.split()[2] for line in out.splitlines()}
+    assert numbers == {f"#{number}" for number in range(4, 10)}
+    aged = tail(topic, "--from", "-1h", "-n", "1")
+    aged.says()
+    topics.write(topic, insert(77))
+    assert "#77" in aged.ends()[1]
+
+
+def test_a_format_prints_the_bytes_of_the_records(
+    kafka: KafkaServer, topics: Topics
+) -> None:
+    topic = topics.make("t")
+    topics.write_at(topic, 0, 1_700_000_000_123, ("k", b"\xff\x1b"))
+    topics.write_at(topic, 0, 1_700_000_000_124, ("k", None))
+    form = r"%t %p %o %k %v %T %S\n"
+    done = subprocess.run(
+        [COMMAND, "tail", "--brokers", kafka.bootstrap, topic, *ALL, "-f", form],
+        check=True,
+        capture_output=True,
+        timeout=WAIT_S,
+    )
+    name = topic.encode()
+    assert done.stdout == (
+        name
+        + b" 0 0 k \xff\x1b 1700000000123 2\n"
+        + name
+        + b" 0 1 k  1700000000124 -1\n"
+    )
 
 
 def test_key_and_table_choose(tail: Callable[..., Tail], topics: Topics) -> None:

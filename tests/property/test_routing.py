@@ -49,7 +49,7 @@ def test_no_two_tables_share_a_topic_unnoticed(tables: list[tuple[str, str]]) ->
         if by_topic.setdefault(topic, plain) == plain:
             assert router.topic(schema, name) == topic
         else:
-            with pytest.raises(ConfigError, match="would meet"):
+            with pytest.raises(ConfigError, match="would share"):
                 router.topic(schema, name)
 
 

@@ -79,17 +79,24 @@ def test_a_decision_is_a_numbered_record_and_stands_in_the_index(path: Path) -> 
     assert index.count(row) == 1
 
 
-def test_each_cell_about_another_program_has_its_source() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    table = text.partition("## Beside others")[2].partition("Speed beside")[0]
-    rows = re.findall(r"(?m)^\| (?!\|)(.+) \|$", table)
-    assert len(rows) >= 8
+@pytest.mark.parametrize(
+    ("document", "programs", "cells"), [("README.md", 4, 3), ("docs/compare.md", 8, 8)]
+)
+def test_each_cell_about_another_program_has_its_source(
+    document: str, programs: int, cells: int
+) -> None:
+    """In README a program has a row, in the other table a column."""
+    text = (ROOT / document).read_text("utf-8")
+    rows = [
+        row.split(" | ")[1:]
+        for row in re.findall(r"(?m)^\| (?!\||walstream|for \|)(.+) \|$", text)
+        if "][" in row
+    ]
+    assert len(rows) == programs
     for row in rows:
-        _, _own, *cells = row.split(" | ")
-        assert len(cells) == 7, row
-        for cell in cells:
-            assert cell == "?" or re.fullmatch(r"(\[[^]]+\]\[[\w-]+\](; )?)+", cell), (
-                cell
-            )
+        assert len(row) == cells, row
+        for cell in row if document == "README.md" else row[1:]:
+            sourced = re.fullmatch(r"(\[[^]]+\]\[[\w-]+\](; )?)+", cell)
+            assert cell == "?" or sourced, cell
     for name in set(re.findall(r"\]\[([\w-]+)\]", text)):
         assert f"\n[{name}]: https://" in text, name

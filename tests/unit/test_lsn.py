@@ -29,11 +29,11 @@ def test_other_spellings_of_an_lsn_are_read(text: str) -> None:
     "text", ["", "/", "0", "0/", "/0", "0/g", "123456789/0", "0/123456789", "0/1/2"]
 )
 def test_what_is_no_lsn_is_refused_with_its_form(text: str) -> None:
-    with pytest.raises(ValueError, match="form 0/16B3748"):
+    with pytest.raises(ValueError, match="as in 0/16B3748"):
         parse(text)
 
 
 @pytest.mark.parametrize("text", ["-1/0", "0/+1", "0/1_0", "0/ 1"])
 def test_what_only_python_takes_for_a_number_is_no_lsn(text: str) -> None:
-    with pytest.raises(ValueError, match="form 0/16B3748"):
+    with pytest.raises(ValueError, match="as in 0/16B3748"):
         parse(text)

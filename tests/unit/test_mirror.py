@@ -105,6 +105,7 @@ DRIVEN_BY = {
     "walstream/admin/check/sinks.py": (
         "integration/test_check.py: test_a_missing_topic_is_made_as_printed"
     ),
+    "walstream/admin/destroy.py": 'integration/test_destroy.py: "destroy"',
     "walstream/admin/reset.py": "integration/test_reset.py",
     "walstream/admin/rewind.py": "integration/test_rewind.py",
     "walstream/admin/slots.py": "integration/test_slots.py",
@@ -112,6 +113,8 @@ DRIVEN_BY = {
         'integration/test_backfill_again.py: [command, "backfill"'
     ),
     "walstream/cli/check.py": "integration/test_check.py: walstream check",
+    "walstream/cli/completion_servers.py": "integration/test_completion.py: completed",
+    "walstream/cli/destroy.py": 'integration/test_destroy.py: "destroy"',
     "walstream/cli/init.py": 'integration/test_init.py: "init"',
     "walstream/cli/launch.py": (
         "fault/test_kill_cycles.py: test_sigterm_repeats_nothing"
@@ -121,6 +124,7 @@ DRIVEN_BY = {
         "integration/test_polling.py: "
         "test_a_poll_without_an_instance_goes_on_where_the_last_one_ended"
     ),
+    "walstream/cli/positions.py": 'integration/test_positions_show.py: "positions"',
     "walstream/cli/positions_kafka.py": (
         'integration/test_chaining.py: "positions", "show"'
     ),
@@ -130,6 +134,7 @@ DRIVEN_BY = {
     ),
     "walstream/cli/run.py": 'integration/test_init.py: [_COMMAND, "run"]',
     "walstream/cli/slots.py": 'integration/test_slots.py: "slots"',
+    "walstream/cli/tail/printer.py": 'integration/test_tail.py: "tail"',
     "walstream/cli/status.py": 'integration/test_status.py: "status"',
     "walstream/config/run_options.py": "unit/service/test_worker.py",
     "walstream/config/yaml_reader.py": (

@@ -38,6 +38,8 @@ def test_every_command_is_there_with_its_options(path: tuple[str, ...]) -> None:
     text = section(" ".join(("walstream", *path)))
     assert f"    walstream {' '.join(path)}" in text
     for parameter in command.params:
+        if getattr(parameter, "hidden", False):
+            continue
         shown = parameter.metavar or parameter.name.upper()
         for name in (
             [shown] if parameter.param_type_name == "argument" else parameter.opts

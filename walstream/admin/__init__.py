@@ -1,1 +1,1 @@
-"""What an operator asks for: init, check, reset, rewind, slots, backfill requests."""
+"""Commands of an operator: init, check, reset, rewind, slots, backfill requests."""

@@ -1,4 +1,4 @@
-"""What an operator asks to be backfilled by Spark, while nothing streams."""
+"""Backfill by Spark on request, while nothing streams."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,22 +22,23 @@ def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
     """Find the source that is meant; "": the only one."""
     if name in config.sql_sources:
         raise ConfigError(
-            f"{name!r} is a sql source: it is polled, and not backfilled",
-            hint=f"walstream positions rewind {name} --to KEY sends rows once more",
+            f"{name!r} is a sql source: it is polled, not backfilled",
+            hint=f"walstream positions rewind {name} --to KEY sends rows again",
         )
     if name:
         return name, config.postgres_source(name)
     sources = config.postgres_sources
     if not sources:
         raise ConfigError(
-            "no postgres source is configured, and this is for those",
-            hint="walstream positions rewind SOURCE --to KEY sends rows of a polled"
-            " table once more",
+            "no postgres source is configured, and this command is for those",
+            hint="walstream positions rewind SOURCE --to KEY sends rows of a polled "
+            "table again",
         )
     if len(sources) != 1:
         known = ", ".join(sources) or "none"
         raise ConfigError(
-            "which source is meant?", hint=f"--source NAME, one of: {known}"
+            "several sources are configured: name one",
+            hint=f"--source NAME, one of: {known}",
         )
     return next(iter(sources.items()))
 
@@ -57,12 +58,15 @@ def check_strict(
         if replace:
             raise ConfigError(
                 f"--replace sends a Truncate to sinks.{sink}, which is strict",
-                hint="leave --replace out: rows that readers have come once more",
+                hint=(
+                    "leave --replace out: readers then get rows that they have a "
+                    "second time"
+                ),
             )
         if not beside:
             raise ConfigError(
                 f"sinks.{sink} is strict, and Spark sends rows in any order",
-                hint=f"start walstream run, and ask again while {name!r} streams",
+                hint=f"start walstream run, then run this again while {name!r} streams",
             )
 
 
@@ -98,8 +102,8 @@ def note(folder: Path, asked: TableChoice, *, anew: bool) -> None:
         if positions.position() is None:
             raise ConfigError(
                 f"source {folder.name!r} has no position: it does not stream",
-                hint='walstream run sends the rows first; after backfill = "only",'
-                " walstream positions reset lets it send them once more",
+                hint='walstream run sends the rows first; after backfill = "only", '
+                "walstream positions reset makes it send them again",
             )
         book = StoredProgress(positions)
         record = book.record or BackfillProgress(0, ())

@@ -24,7 +24,7 @@ _AROUND: Final = 512  # bytes of a request beside the tables' names
 
 @dataclass(frozen=True, slots=True)
 class RequestedBackfill:
-    """What was asked for."""
+    """A request for a backfill."""
 
     tables: list[str]  # `schema.table`
     running: bool  # an instance reads them now; else the next run does
@@ -62,17 +62,17 @@ class BesideStream:
             return ""
         if named:
             raise ConfigError(
-                f"table {table.full_name!r} has no row key: its old rows cannot come in"
-                " beside the stream",
-                hint="give it a primary key, or a replica identity by an index; or stop"
-                " walstream first: then this command reads it, too",
+                f"table {table.full_name!r} has no row key: its existing rows cannot "
+                "be sent while the source streams",
+                hint="give it a primary key, or a replica identity by an index; or "
+                "stop walstream first: then this command reads it too",
             )
         return "it has no row key"
 
     def other(self, name: str) -> None:
         raise ConfigError(
-            f"{name!r} has no stream that its rows could come in beside",
-            hint="stop walstream first: then this command reads it, too",
+            f"{name!r} has no running stream to add its rows to",
+            hint="stop walstream first: then this command reads it too",
         )
 
 
@@ -97,7 +97,7 @@ def _note(folder: Path, name: str, tables: list[str], *, replace: bool) -> None:
         known = positions is not None and positions.position() is not None
     if not known:
         raise ConfigError(
-            f"source {name!r} has no position yet: its first run brings all rows",
+            f"source {name!r} has no position yet: its first run sends all rows",
             hint="walstream run",
         )
     with LmdbStore(folder) as positions:

@@ -23,7 +23,7 @@ from walstream.records.router import matches, topic_part
 VARIABLE: Final = "WALSTREAM_DSN"
 DEFAULT_BROKERS: Final = "localhost:9092"
 _OF_OTHERS: Final = (
-    'a database of another kind is a source of kind = "sql": docs/polling.md has one'
+    'for other databases use a source of kind = "sql": docs/polling.md has an example'
 )
 _TABLES_UNKNOWN: Final = ("public.*",)
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
@@ -37,7 +37,7 @@ _UNSPEAKABLE: Final = re.compile(r"[${}]")  # in the path of a ${file:…}
 
 @dataclass(frozen=True, slots=True)
 class InitOptions:
-    """What an operator said."""
+    """Answers of an operator."""
 
     output: Path
     dsn: str = field(repr=False)
@@ -51,7 +51,7 @@ class InitOptions:
 
 @dataclass(frozen=True, slots=True)
 class InitResult:
-    """What was done, and what the operator should hear of it."""
+    """Result of `init`, for the operator."""
 
     secrets: list[Path]  # files that hold what the dsn held
     tables: int  # found, and matched
@@ -75,13 +75,15 @@ def default_dsn(environment: Mapping[str, str] = os.environ) -> str:
 def refuse(output: Path, source: str, *, force: bool) -> None:
     """Raise ConfigError for what need not be asked any further."""
     if not _NAME.fullmatch(source):
-        raise ConfigError(f"{source!r} is no source's name: write a-z, 0-9, _ and -")
+        raise ConfigError(
+            f"{source!r} is not a valid source name: write a-z, 0-9, _ and -"
+        )
     if output.suffix.lower() != ".toml":
         raise ConfigError(f"{output}: the file's name has to end in .toml")
     if output.exists() and not force:
         raise ConfigError(
             f"{output} is there already",
-            hint="add --force to write it anew, or --output FILE for another",
+            hint="add --force to overwrite it, or --output FILE for another",
         )
 
 
@@ -94,9 +96,7 @@ def unproven(
     """
     for broker in brokers.split(","):
         if not _BROKER.fullmatch(broker.strip()):
-            raise ConfigError(
-                "the brokers are no list of HOST:PORT, with commas between"
-            )
+            raise ConfigError("the brokers are not a comma-separated list of HOST:PORT")
     try:
         dsn.parse(wished_dsn)
     except ValueError as error:
@@ -148,10 +148,10 @@ def init(
 
 
 def _look(wishes: InitOptions, *, asked: bool) -> tuple[Survey, str]:
-    """Find what is there, or why it cannot be seen."""
+    """Return what exists, or the reason why it cannot be seen."""
     nothing = Survey([], "", frozenset())
     if not asked:
-        return nothing, "the server is not asked without verified TLS"
+        return nothing, "walstream does not connect to the server without verified TLS"
     try:
         return survey(wishes.dsn), ""
     except WalstreamError as error:
@@ -202,7 +202,7 @@ def _extract(wishes: InitOptions) -> tuple[str, dict[Path, str]]:
         if _UNSPEAKABLE.search(str(path)):
             raise ConfigError(
                 f"{path}: a configuration cannot name it: its path has a $, {{ or }}",
-                hint=f"give the connection string in {VARIABLE}, or write elsewhere",
+                hint=f"set the connection string in {VARIABLE}, or choose another path",
             )
         if path.exists() and not wishes.force:
             raise ConfigError(f"{path} is there already", hint="add --force")

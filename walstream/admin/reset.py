@@ -1,4 +1,4 @@
-"""Forgetting a source: its position and its slot, so that the next run begins anew."""
+"""Reset of a source: position and slot; the next run starts from scratch."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -34,8 +34,8 @@ _ANEW: Final = "anew"  # a folder in the source's: what will stand in its state'
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What can still be believed of a source's state."""
+class KnownSource:
+    """Undamaged part of a source's state."""
 
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
     slot: str | None = None  # that it is about
@@ -55,8 +55,8 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
     """Drop the slot, forget the position; give what was done, in a sentence.
 
     `consent` is asked with what will be lost, before anything is stopped: a running
-    instance lends the source, and begins anew. Where the server's history changed, or
-    that cannot be told, the source's epoch grows: its consumers have to agree.
+    instance lends the source, and starts from scratch. If the server's history changed,
+    or may have, the source's epoch grows: its consumers have to agree.
     """
     source = config.postgres_source(name)
     folder = Path(config.state) / name
@@ -67,7 +67,7 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
             _check_ours(connection, source, server)
         stays = _staying(connection, source)
     left = other and _left(config, name, source, other)
-    lost = "changes from there to the next start will not be in Kafka"
+    lost = "changes from there to the next start will be missing in Kafka"
     dropped = f", and slot {source.slot!r} is dropped"
     ending = f". {left}" if left else ""
     if not consent(
@@ -77,7 +77,9 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
         return "nothing was changed"
     with lent(config, name) as running:
         _reset(folder, name, source, other)
-    begins = ", and begins anew" if running else "; the next run begins anew"
+    begins = (
+        ", and starts from scratch" if running else "; the next run starts from scratch"
+    )
     return f"source {name!r} is reset{begins}{ending}{stays}"
 
 
@@ -95,7 +97,7 @@ def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:
     """Return where a source is, before anything is stopped, and name another slot."""
     try:
         with LmdbStore.open_read_only(folder) as positions:
-            known = _known(positions, source) if positions else _Known()
+            known = _known(positions, source) if positions else KnownSource()
     except StateDamaged:
         return "its state is damaged", None
     position = known.stored.position
@@ -106,8 +108,8 @@ def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:
 def _left(config: Config, name: str, source: PostgresSource, other: str) -> str:
     drop = config.command(f"walstream slots drop {other} --source {name}")
     return (
-        f"It was at slot {other!r}, and now names {source.slot!r}: neither slot is"
-        f" dropped. If nobody needs the old one: {drop}"
+        f"It was at slot {other!r}, and now names {source.slot!r}: neither slot is "
+        f"dropped. If the old one is no longer needed: {drop}"
     )
 
 
@@ -121,7 +123,7 @@ def _reset(folder: Path, name: str, source: PostgresSource, other: str | None) -
     lock = FolderLock(folder)
     lock.acquire()
     try:
-        known = _believed(folder, source)
+        known = believed(folder, source)
         if known.other_slot(source) != other:
             raise Transient(
                 f"the state of source {name!r} changed meanwhile: nothing was done",
@@ -137,7 +139,7 @@ def _replace(
     folder: Path,
     name: str,
     source: PostgresSource,
-    known: _Known,
+    known: KnownSource,
     connection: Connection,
 ) -> None:
     server = servers.look(connection)
@@ -171,7 +173,7 @@ def _replace(
 def _history_changed(
     name: str, stored: StoredState, slot: Slot | None, server: Server
 ) -> bool:
-    """Return whether LSNs from before the reset mean nothing any more.
+    """Return whether LSNs from before the reset are meaningless now.
 
     A slot that is gone leaves a gap in the same history.
     """
@@ -186,24 +188,24 @@ def _history_changed(
     return False
 
 
-def _believed(folder: Path, source: PostgresSource) -> _Known:
+def believed(folder: Path, source: PostgresSource) -> KnownSource:
     """Read under the lock; a damaged state says nothing."""
     try:
         lmdb_check.check(folder / "data.mdb")
         with LmdbStore.open_read_only(folder) as positions:
             if positions is None:
-                return _Known(epoch=0)
+                return KnownSource(epoch=0)
             positions.check_format()
             return _known(positions, source)
     except (StateDamaged, lmdb_check.Broken):
-        return _Known()
+        return KnownSource()
 
 
-def _known(positions: LmdbStore, source: PostgresSource) -> _Known:
+def _known(positions: LmdbStore, source: PostgresSource) -> KnownSource:
     stored = stored_of(positions, source.slot)
     position = stored.position
     about = position or INTENT.read(positions)
-    return _Known(
+    return KnownSource(
         stored,
         slot=about.slot if about else None,
         epoch=epoch_of(positions),

@@ -1,4 +1,4 @@
-"""Forgetting how far a source was polled, so that its next run begins anew."""
+"""Reset of a sql source, so that its next run starts from scratch."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
     """Forget every table's position; give what was done, in a sentence.
 
     `consent` is asked with what that means, before anything is stopped: a running
-    instance lends the source, and begins anew.
+    instance lends the source, and starts from scratch.
     """
     source = config.sql_source(name)
     folder = Path(config.state) / name
@@ -41,7 +41,9 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
             discard(folder)
         finally:
             lock.release()
-    ending = ", and begins anew" if running else "; the next run begins anew"
+    ending = (
+        ", and starts from scratch" if running else "; the next run starts from scratch"
+    )
     return f"source {name!r} is reset{ending}"
 
 
@@ -64,11 +66,11 @@ def _beginnings(source: SqlSource) -> Iterator[str]:
 def _beginning(rules: PolledTable) -> str:
     match rules.start:
         case "beginning":
-            return "with the first row: all that are there are sent again"
+            return "with the first row: all existing rows are sent again"
         case "end":
             return (
-                "with rows that come from then on: those that are there by then and"
-                " were not sent yet never are"
+                "with rows that come from then on: existing rows that were not sent "
+                "yet never are"
             )
         case _:
             return f"after key {rules.start_after}"

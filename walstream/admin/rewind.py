@@ -39,7 +39,7 @@ To = Lsn | datetime
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """What is to be sent again."""
+    """Range to send again."""
 
     source: str
     resume: Lsn
@@ -48,7 +48,7 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a source is, and how far back it can go."""
+    """Position of a source, and how far back it can go."""
 
     name: str
     source: PostgresSource
@@ -99,9 +99,9 @@ def _look(
     for sink, note in DETACHED.read_all(positions).items():
         if note.phase == AWAY:
             raise ConfigError(
-                f"sink {sink!r} of source {name!r} is detached, and would get nothing"
-                " of it",
-                hint="walstream status says what it waits for; rewind when it is back",
+                f"sink {sink!r} of source {name!r} is detached, and would get none "
+                "of the changes",
+                hint="walstream status shows what it waits for; rewind when it is back",
             )
     # the slot first: while it runs, what is confirmed was stored before
     slot = slots.find(connection, source.slot)
@@ -121,8 +121,8 @@ def _look(
     found = window(positions, position, slot)
     if found is None:
         raise ConfigError(
-            f"source {name!r} cannot go back: which columns were its tables' keys"
-            f" below {show(position.resume)} is not known any more"
+            f"source {name!r} cannot go back: the keys of its tables below "
+            f"{show(position.resume)} are no longer known"
         )
     return _Place(name, source, server, position, found)
 
@@ -183,8 +183,8 @@ def _refused(name: str, found: ReplayWindow, what: str) -> ConfigError:
         reach += f" {timestamp.rfc3339(last)}"
     return ConfigError(
         what,
-        hint=f"source {name!r} can go to {reach}; a larger `retain` keeps more from"
-        " now on",
+        hint=f"source {name!r} can go to {reach}; a larger `retain` keeps more WAL "
+        "from now on",
     )
 
 

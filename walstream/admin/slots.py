@@ -55,7 +55,7 @@ SCHEMA: Final = TypeAdapter(Slots)
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which servers are asked: all that are configured, or one of them."""
+    """Scope of the servers to ask: all that are configured, or one of them."""
 
     config: Config | None  # None: there is only the DSN
     dsn: str = field(default="", repr=False)  # a server, configured or not
@@ -90,7 +90,7 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What goes with a slot."""
+    """Loss that comes with dropping a slot."""
 
     slot: SlotFacts
     server: ServerSlots
@@ -117,7 +117,7 @@ def drop(where: Where, name: str, consent: Callable[[Loss], bool]) -> Loss | Non
         return None
     with session(dsn) as connection:
         if server.system_identifier != servers.look(connection).system_identifier:
-            raise ConfigError("the dsn leads to another server now: nothing was done")
+            raise ConfigError("the dsn now leads to another server: nothing was done")
         slots.drop(connection, name)
     return loss
 
@@ -202,14 +202,14 @@ def _find(where: Where, name: str) -> tuple[ServerSlots, str, SlotFacts]:
         sources = ", ".join(server.sources[0] for server, _, _ in found)
         raise ConfigError(
             f"{len(found)} servers have a slot {name!r}",
-            hint=f"say which with --source, one of: {sources}",
+            hint=f"name one with --source, one of: {sources}",
         )
     if not found:
         for server, _ in wanted:
             if server.problem is not None:
                 raise Transient(
-                    f"slot {name!r} was not found, and not every server was asked:"
-                    f" {server.problem.what}",
+                    f"slot {name!r} was not found, and not every server could be "
+                    f"asked: {server.problem.what}",
                     hint=server.problem.why,
                 )
         names = sorted({slot.name for server, _ in wanted for slot in server.slots})
@@ -224,8 +224,8 @@ def _check_droppable(where: Where, server: ServerSlots, slot: SlotFacts) -> None
     again = f"walstream slots drop {slot.name}"
     if slot.synced and server.standby:
         raise ConfigError(
-            f"slot {slot.name!r} of this standby is kept up from its primary",
-            hint="drop it there: it goes here too",
+            f"slot {slot.name!r} on this standby is synchronized from its primary",
+            hint="drop it there: it disappears here too",
         )
     reader = slot.reader
     if reader is None:
@@ -245,7 +245,7 @@ def _check_droppable(where: Where, server: ServerSlots, slot: SlotFacts) -> None
     end = f"SELECT pg_terminate_backend({reader.pid});"
     raise Transient(
         f"slot {slot.name!r} is in use by {who}",
-        hint=f"stop that one; or end its session: {end}",
+        hint=f"stop that one, or end its session: {end}",
         repair=Repair(sql=end, then=again),
     )
 

@@ -1,4 +1,4 @@
-"""Which tables an operator means, by names and patterns of `schema.table`.
+"""Choice of tables, by names and patterns of `schema.table`.
 
 Whether such a table can be read is for a judge to say: a stream that runs reads beside
 itself what has a row key, Spark reads whatever has rows.
@@ -36,7 +36,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What there is to choose from, by `schema.table`."""
+    """Tables to choose from, by `schema.table`."""
 
     publication: str
     captured: Mapping[str, TableFacts]  # as their rows go out
@@ -57,7 +57,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class TableChoice:
-    """What is to be read."""
+    """Tables to read."""
 
     tables: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)  # views and foreign tables
@@ -117,7 +117,7 @@ def _means(pattern: str, table: str) -> bool:
 
 
 def _others(ground: Ground, full: str, *, named: bool) -> list[str]:
-    """Find what is no captured table; raise where that cannot be read."""
+    """Return the table of a name that is not captured; raise if it cannot be read."""
     meant = [name for name in ground.kinds if _means(full, name)]
     others = [name for name in meant if ground.kinds[name] not in "rp"]
     if others:
@@ -129,12 +129,12 @@ def _others(ground: Ground, full: str, *, named: bool) -> list[str]:
         close = get_close_matches(full, ground.captured, n=1)
         raise ConfigError(
             f"there is no table {full!r}",
-            hint=f"is {close[0]!r} meant?" if close else those,
+            hint=f"did you mean {close[0]!r}?" if close else those,
         )
     root = ground.facts[full].root if full in ground.facts else None
     if root in ground.captured:
         raise ConfigError(
-            f"table {full!r} is streamed as {root!r}, whose partition it is",
+            f"table {full!r} is streamed as {root!r}: it is its partition",
             hint=f"backfill {root!r}",
         )
     raise ConfigError(
@@ -151,5 +151,5 @@ def asking(source: PostgresSource) -> Iterator[Connection]:
             yield connection
     except Transient as error:
         raise Transient(
-            str(error.args[0]), hint="nothing is asked for: run this command again"
+            str(error.args[0]), hint="no backfill was requested: run this command again"
         ) from None

@@ -11,9 +11,10 @@ from walstream.admin import (
     backfill_offline,
     backfill_request,
 )
+from walstream.cli import completion, completion_servers
 from walstream.cli.config_file import load
 from walstream.cli.launch import run
-from walstream.cli.options import ConfigFile
+from walstream.cli.options import ConfigFile, Verbose
 from walstream.cli.output import console
 from walstream.config import Config
 from walstream.config.run_options import Options
@@ -31,31 +32,39 @@ _FAILED = 5
 def backfill(  # noqa: PLR0913 - options
     tables: Annotated[
         list[str],
-        typer.Argument(metavar="TABLE...", help="schema.table, or patterns of it."),
+        typer.Argument(
+            metavar="TABLE",
+            help="schema.table, or a pattern with * and ?.",
+            autocompletion=completion_servers.tables,
+        ),
     ],
     file: ConfigFile = None,
     *,
     source: Annotated[
-        str, typer.Option("--source", metavar="NAME", help="Where there are several.")
+        str,
+        typer.Option(
+            "--source",
+            metavar="NAME",
+            help="The source, if there are several.",
+            autocompletion=completion.sources,
+        ),
     ] = "",
     replace: Annotated[
         bool,
         typer.Option(
-            "--replace", help="Readers empty each table first: repairs deletes too."
+            "--replace", help="Consumers empty each table first: repairs deletes, too."
         ),
     ] = False,
     wait: Annotated[
         bool,
-        typer.Option("--wait", help="End when a running instance is done."),
+        typer.Option("--wait", help="Return when the running instance is done."),
     ] = False,
-    verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Log more.")
-    ] = 0,
+    verbose: Verbose = 0,
 ) -> None:
-    """Send all rows of tables once more, in their place in the stream.
+    """Send all rows of tables again, in order with the stream.
 
-    Without a running instance it streams up to the snapshot, reads the tables with
-    Spark, and ends. A running one reads them beside its stream.
+    A running instance reads the tables beside its stream. Without one, this streams up
+    to a snapshot, reads the tables with Spark, and ends.
 
     Example: walstream backfill public.orders --replace
     """

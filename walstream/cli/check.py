@@ -29,18 +29,13 @@ _MEANINGS: Final = {
 def check_command(
     file: ConfigFile = None,
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the findings as JSON.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     schema: PrintSchema = False,
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Print only what stops run.")
+        bool, typer.Option("-q", "--quiet", help="Print only what would stop run.")
     ] = False,
 ) -> None:
-    """Report what would stop run, and warnings, each with what fixes it.
-
-    Ends with 0 when run would start, else with the code that run would end with; 5:
-    it would wait.
+    """Report what would stop run, and warnings, each with the command that fixes it.
 
     Example: walstream check -c walstream.toml
     """

@@ -1,4 +1,4 @@
-"""`walstream config`: what walstream would run with, or what it could be told."""
+"""`walstream config`: the effective configuration, or its JSON schema."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,10 @@ def config(
     ] = None,
     *,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema instead.")
+        bool,
+        typer.Option(
+            "--json-schema", help="Print the JSON schema of the configuration instead."
+        ),
     ] = False,
 ) -> None:
     """Print the effective configuration, with secrets masked.

@@ -1,4 +1,4 @@
-"""`walstream debug`: the running instance logs more, or as configured."""
+"""`walstream debug`: switches debug logging of the running instance."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -21,11 +21,11 @@ class Switch(StrEnum):
 def debug(
     switch: Annotated[
         Switch,
-        typer.Argument(metavar="SWITCH", help="on, or off: as it is configured."),
+        typer.Argument(metavar="SWITCH", help="on, or off (the configured level)."),
     ],
     file: ConfigFile = None,
 ) -> None:
-    """Make every process of the running instance log from level debug on.
+    """Switch debug logging of the running instance on or off.
 
     Example: walstream debug on -c walstream.toml
     """

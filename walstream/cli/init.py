@@ -30,6 +30,7 @@ from walstream.errors import ConfigError
 from walstream.telemetry import logs
 
 _NAMED = "-c"
+_ALL = "all"
 _ANY_DSN = "postgresql://localhost/postgres"
 
 
@@ -38,38 +39,47 @@ def init(  # noqa: PLR0913 - one for each option
     *,
     dsn: Annotated[
         str,
-        typer.Option(envvar=VARIABLE, help="PostgreSQL: postgresql://USER@HOST/NAME."),
+        typer.Option(
+            envvar=VARIABLE,
+            metavar="DSN",
+            help="PostgreSQL: postgresql://USER@HOST/DATABASE.",
+        ),
     ] = "",
     brokers: Annotated[
         str,
         typer.Option(
-            envvar="WALSTREAM_BROKERS", help=f"Kafka; {DEFAULT_BROKERS} if not said."
+            envvar="WALSTREAM_BROKERS",
+            metavar="HOST:PORT",
+            help=f"Kafka's brokers; default: {DEFAULT_BROKERS}.",
         ),
     ] = "",
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="What to write.")
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.")
     ] = DEFAULT_FILES[0],
-    source: Annotated[str, typer.Option(help="The source's name.")] = "app",
+    source: Annotated[
+        str, typer.Option(metavar="NAME", help="The name of the source.")
+    ] = "app",
     tables: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Tables, as schema.table with * and ?."),
+        typer.Option(
+            metavar="PATTERN", help="Tables to stream: schema.table, with * and ?."
+        ),
     ] = None,
     schema: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="All tables of a schema.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Stream all tables of this schema."),
     ] = None,
     insecure: Annotated[
         bool,
-        typer.Option(
-            "--insecure", help="Allow servers elsewhere without verified TLS."
-        ),
+        typer.Option("--insecure", help="Allow remote servers without verified TLS."),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Write over a file that is there.")
+        bool, typer.Option("--force", help="Overwrite an existing file.")
     ] = False,
 ) -> None:
     """Write a first walstream.toml for a database and a broker, and check it.
 
-    Asks at a terminal for what is not said. A password goes into a file of its own.
+    Asks at a terminal for what is missing. A password goes into a separate file.
 
     Example: walstream init --dsn postgresql://app@localhost/app
     """
@@ -78,14 +88,22 @@ def init(  # noqa: PLR0913 - one for each option
     if _is_from_environment(context, "dsn") and sys.stdin.isatty():
         typer.echo(f"PostgreSQL: as {VARIABLE} says")
     dsn, brokers = _servers(dsn, brokers)
+    agreed = _agreed(dsn, brokers, insecure=insecure)
+    patterns = [*(tables or ()), *(f"{name}.*" for name in schema or ())]
+    if not patterns and sys.stdin.isatty():
+        patterns = typer.prompt(
+            "Tables, as schema.table with * and ?, commas between",
+            default=_ALL,
+            value_proc=_read_tables,
+        )
     wishes = InitOptions(
         output,
         dsn,
         brokers,
         source,
-        patterns=[*(tables or ()), *(f"{name}.*" for name in schema or ())],
+        patterns=patterns,
         from_variable=_is_from_environment(context, "dsn"),
-        insecure=_agreed(dsn, brokers, insecure=insecure),
+        insecure=agreed,
         force=force,
     )
     written = write_configuration(wishes)
@@ -128,6 +146,19 @@ def _read_brokers(typed: str) -> str:
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from None
     return typed
+
+
+def _read_tables(typed: str) -> list[str]:
+    """Return the patterns; none means all tables."""
+    patterns = [part.strip() for part in typed.split(",") if part.strip()]
+    if patterns == [_ALL]:
+        return []
+    for pattern in patterns:
+        if "." not in pattern:
+            raise typer.BadParameter(
+                f"{pattern!r} has no schema: write public.{pattern}"
+            )
+    return patterns
 
 
 def _agreed(dsn: str, brokers: str, *, insecure: bool) -> bool:

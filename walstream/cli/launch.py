@@ -8,7 +8,8 @@ from walstream.config import Config
 from walstream.config.run_options import Options
 from walstream.service import feature_support
 from walstream.service.config_changes import ConfigReader
-from walstream.service.supervisor import Supervisor
+from walstream.service.supervisor import Supervisor, TerminalWatch
+from walstream.telemetry import logs
 
 _log = structlog.get_logger()
 
@@ -19,16 +20,19 @@ def run(config: Config, options: Options, reader: ConfigReader | None = None) ->
     With a `reader` the configuration can be read again meanwhile.
     """
     feature_support.refuse_unsupported(config)
+    if not sys.stderr.isatty():
+        _warn(config)
+        return Supervisor(config, options, reader=reader).run()
+    from walstream.cli.live.screen import RunScreen  # noqa: PLC0415 - rich takes a while
+
+    with RunScreen(config.command) as screen:
+        # once more: standard error is a pipe now, which all write JSON into
+        logs.configure(config.log_level, config.secrets.scrub)
+        _warn(config)
+        watch = TerminalWatch(screen.show, screen.terminal)
+        return Supervisor(config, options, watch, reader).run()
+
+
+def _warn(config: Config) -> None:
     for risk in feature_support.risks(config):
         _log.warning(risk.what, key=risk.key)
-    if not sys.stderr.isatty():
-        return Supervisor(config, options, reader=reader).run()
-    from rich.console import Console  # noqa: PLC0415 - for somebody who looks on
-
-    from walstream.cli.progress_bar import Bars  # noqa: PLC0415 - likewise
-
-    bars = Bars(Console(stderr=True))
-    try:
-        return Supervisor(config, options, bars.show, reader).run()
-    finally:
-        bars.close()

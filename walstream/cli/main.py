@@ -35,13 +35,17 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Say which this is."
+            "-V",
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Show the version and exit.",
         ),
     ] = False,
 ) -> None:
-    """Every committed change of a PostgreSQL database, in order, into Kafka.
+    """Stream every committed change of a PostgreSQL database into Kafka, in order.
 
-    And the new rows of tables of any other SQL database, which are polled.
+    Append-only tables of other SQL databases are polled. Start with: walstream init
     """
 
 

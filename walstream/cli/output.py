@@ -36,7 +36,7 @@ _QUOTES: Final = "\"'"
 _TIMES: Final = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
-class _Console(Console):
+class EscapingConsole(Console):
     """Spells what would drive the terminal, wherever it came from."""
 
     def render(
@@ -54,7 +54,7 @@ def console() -> Console:
     width = _WIDEST
     if sys.stdout.isatty():
         width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
-    return _Console(width=width, highlight=False, emoji=False, markup=False)
+    return EscapingConsole(width=width, highlight=False, emoji=False, markup=False)
 
 
 def table(*headings: str, right: Iterable[str] = ()) -> Table:
@@ -89,6 +89,11 @@ def duration(seconds: float | None) -> str:
         if seconds >= unit:
             return f"{seconds / unit:.1f} {name}"
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"  # noqa: PLR2004
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number of things: 1 table, 2 tables."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -130,14 +135,21 @@ def print_findings(
     `command` completes a command by the configuration's file.
     """
     for finding in findings:
-        sign, style = _SIGNS[finding.severity]
-        head = Text(f"  {sign} ", style=style)
-        head.append(f"{escape(finding.subject)}: ", style="bold")
-        head.append(_prose(finding.what), style=style)
-        _print_hanging(out, head)
-        if finding.why and finding.why != finding.repair.then:
-            _print_hanging(out, Text(f"{_INDENT}{_prose(finding.why)}", style="dim"))
-        print_repair(out, finding.repair, command)
+        print_finding(out, finding, command)
+
+
+def print_finding(
+    out: Console, finding: Finding, command: Callable[[str], str], margin: str = "  "
+) -> None:
+    """Print one; the `margin` stands before its sign."""
+    sign, style = _SIGNS[finding.severity]
+    head = Text(margin, style="dim").append(f"{sign} ", style=f"not dim {style}")
+    head.append(f"{escape(finding.subject)}: ", style="not dim bold")
+    head.append(_prose(finding.what), style=f"not dim {style}")
+    print_hanging(out, head)
+    if finding.why and finding.why != finding.repair.then:
+        print_hanging(out, Text(f"{_INDENT}{_prose(finding.why)}", style="dim"))
+    print_repair(out, finding.repair, command)
 
 
 def _prose(text: str) -> str:
@@ -148,12 +160,12 @@ def _prose(text: str) -> str:
     return first
 
 
-def _print_hanging(out: Console, text: Text) -> None:
-    """Wrap a text under its own beginning."""
-    first, *rest = text.wrap(out, out.width - len(_INDENT))
+def print_hanging(out: Console, text: Text, indent: int = len(_INDENT)) -> None:
+    """Print a text, wrapped under its own beginning."""
+    first, *rest = text.wrap(out, out.width - indent)
     out.print(first)
     for line in rest:
-        out.print(Text(_INDENT) + line)
+        out.print(Text(" " * indent) + line)
 
 
 def print_repair(out: Console, repair: Repair, command: Callable[[str], str]) -> None:
@@ -165,7 +177,7 @@ def print_repair(out: Console, repair: Repair, command: Callable[[str], str]) ->
     if repair.then:
         before = "then: " if repair.sql or repair.command else ""
         then = _prose(repair.then)
-        _print_hanging(out, Text(f"{_INDENT}{before}{then}", style="green"))
+        print_hanging(out, Text(f"{_INDENT}{before}{then}", style="green"))
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -1,13 +1,11 @@
-"""`walstream positions`: what is kept of each source's progress."""
+"""`walstream positions`: shows, rewinds and resets the sources' positions."""
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from walstream.admin.reset import reset as reset_source
@@ -16,9 +14,24 @@ from walstream.admin.rewind import Rewind, To
 from walstream.admin.rewind import rewind as rewind_source
 from walstream.admin.rewind_sql import TableRewind
 from walstream.admin.rewind_sql import rewind as rewind_table
-from walstream.cli import positions_kafka, positions_sql
+from walstream.cli import (
+    completion_servers,
+    moment,
+    positions_kafka,
+    positions_postgres,
+    positions_sql,
+)
 from walstream.cli.config_file import load
-from walstream.cli.options import AsJson, ConfigFile, PrintSchema
+from walstream.cli.options import (
+    AsJson,
+    ConfigFile,
+    PrintSchema,
+    SourceArgument,
+    SourceOption,
+    Yes,
+    source_demanded,
+    source_named,
+)
 from walstream.cli.output import (
     console,
     echo,
@@ -27,50 +40,47 @@ from walstream.cli.output import (
     print_schema,
     print_wrapped,
     size,
-    table,
 )
+from walstream.cli.verb_command import VerbCommand, VerbGroup
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError
-from walstream.finding import Finding
-from walstream.formats import timestamp
 from walstream.lsn import parse, show
-from walstream.postgres.slot_inventory import SlotFacts
-from walstream.sources.postgres.stored_state import ReplayWindow
 from walstream.status.positions import SCHEMA, Standing, StartOutcome, look
-from walstream.status.positions.model import ChainedStanding, PolledStanding, StateFacts
+from walstream.status.positions.model import ChainedStanding, PolledStanding
 from walstream.telemetry import logs
 from walstream.telemetry.terminal import escape
 
-app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
+app = typer.Typer(
+    cls=VerbGroup,
+    help="Show, rewind or reset the sources' positions.",
+    no_args_is_help=True,
+)
 
 _STYLES = {StartOutcome.STOP: ("✗", "bold red"), StartOutcome.WAIT: ("!", "yellow")}
 _FINE = ("✓", "green")
 
 Shown = Standing | PolledStanding | ChainedStanding
-SourceName = Annotated[str, typer.Argument(help="The source's name.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @app.callback()
 def _positions() -> None:
-    """Look at, set back, or forget what is kept of each source's progress."""
+    """Show, rewind or reset the sources' positions."""
 
 
-@app.command("show")
+@app.command("show", cls=VerbCommand)
 def show_positions(
-    source: Annotated[
-        str, typer.Argument(help="Only this source.", show_default=False)
-    ] = "",
+    source: SourceArgument = "",
     file: ConfigFile = None,
     *,
+    named: SourceOption = "",
     as_json: AsJson = False,
     schema: PrintSchema = False,
 ) -> None:
-    """Show what the state folder, the slot, the server and the topics say.
+    """Compare the positions in the state, the slot, the server and the topics.
 
-    Side by side, with what walstream run would do, and how far back a rewind can reach.
-    Of a sql source: the positions of its tables, and the keys that are there. Of a
-    kafka source: its group's offsets.
+    Also shows what walstream run would do, and how far back a rewind can go. A sql
+    source shows the positions of its tables and their keys; a kafka source shows the
+    offsets of its group.
 
     Example: walstream positions show app
     """
@@ -79,7 +89,7 @@ def show_positions(
         return
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
-    found = look(config, source)
+    found = look(config, source_named(source, named))
     if as_json:
         print_json(SCHEMA, found)
         return
@@ -92,7 +102,7 @@ def show_positions(
             out.print()
         _print_verdict(out, standing, config)
         if isinstance(standing, Standing):
-            _print(out, standing, config)
+            positions_postgres.print_standing(out, standing, config)
         else:
             out.print(
                 positions_sql.standing_table(standing)
@@ -110,150 +120,48 @@ def _print_verdict(out: Console, standing: Shown, config: Config) -> None:
         print_findings(out, [standing.verdict.problem], config.command)
 
 
-def _print(out: Console, standing: Standing, config: Config) -> None:
-    out.print(_sides(standing))
-    if (window := standing.window) is not None:
-        out.print(_reach(window))
-        if window.size_bytes and window.first_time and window.last_time:
-            first, last = map(timestamp.of, (window.first_time, window.last_time))
-            out.print(
-                f"or commit times from {timestamp.rfc3339(first)} to"
-                f" {timestamp.rfc3339(last)}"
-            )
-    findings: list[Finding] = [*standing.topics.problems, *standing.notes]
-    print_findings(out, findings, config.command)
-
-
-def _reach(window: ReplayWindow) -> str:
-    if not window.size_bytes:
-        return (
-            'nothing can be rewound: write retain = "1GiB", or another size, and so'
-            " much WAL is kept behind the position from then on"
-        )
-    reach = f"{show(window.oldest)} to {show(window.newest)}"
-    return f"a rewind can reach {reach}: {size(window.size_bytes)}"
-
-
-def _sides(standing: Standing) -> Table:
-    """Put the same facts of each side on one line."""
-    state, slot, server = standing.state, standing.slot, standing.server
-    last = standing.topics.last
-    made = table("", "state folder", "slot", "server", "topics")
-    for column in made.columns:
-        column.overflow = "fold"  # no digit may be missing
-    for name, *cells in (
-        (
-            "position",
-            _at("resume", state.resume if state else None),
-            _at("confirmed", slot.confirmed_lsn if slot else None),
-            _at("flushed", server.flush_lsn if server else None),
-            f"{show(last.lsn)}, {last.seq_id}\nlast change" if last else "",
-        ),
-        (
-            "earlier",
-            _at("previous", state.previous_resume if state else None),
-            _at("restart", slot.restart_lsn if slot else None),
-            _at("kept from", server.kept_from if server else None),
-        ),
-        *_belongings(standing),
-        ("is", *_states(standing)),
-    ):
-        if any(cells):
-            made.add_row(name, *cells)
-    return made
-
-
-def _at(what: str, lsn: int | None) -> str:
-    return "" if lsn is None else f"{show(lsn)}\n{what}"
-
-
-def _belongings(standing: Standing) -> Iterator[tuple[str, str, str, str]]:
-    """Yield what the position belongs to."""
-    state, slot, server = standing.state, standing.slot, standing.server
-    for name, field in (("system", "system_identifier"), ("timeline", "timeline")):
-        here, there = getattr(state, field, None), getattr(server, field, None)
-        yield name, _text(here), "", _text(there)
-    yield (
-        "database",
-        _text(state.database if state else None),
-        _text(slot.database if slot else None),
-        _text(server.database if server else None),
-    )
-    yield "slot", _text(state.slot if state else None), slot.name if slot else "", ""
-
-
-def _text(value: object) -> str:
-    return "" if value is None else escape(str(value))
-
-
-def _states(standing: Standing) -> tuple[str, str, str, str]:
-    """Return how each side is."""
-    server, ends = standing.server, standing.topics.topics
-    topics = f"{len(ends)} topics"
-    if missing := sum(1 for end in ends if end.problem):
-        topics += f"\n{missing} not read"
-    if standing.topics.problems:
-        topics = "not known"
-    return (
-        _folder(standing.state),
-        _slot(standing.slot),
-        f"PostgreSQL {server.version}" if server else "not known",
-        topics,
-    )
-
-
-def _folder(state: StateFacts | None) -> str:
-    if state is None:
-        return "not readable"
-    if state.resume is not None:
-        return f"epoch {state.epoch}\n{state.key_tables} tables"
-    if state.intent is None:
-        return "no position"
-    return f"begun\n{_at('slot made', state.intent.consistent_point) or 'no slot yet'}"
-
-
-def _slot(slot: SlotFacts | None) -> str:
-    if slot is None:
-        return "not there"
-    reader = f"read by {slot.reader.pid}" if slot.reader else "not read"
-    state = slot.invalidation or slot.wal_status or "-"
-    return f"{state}\n{size(slot.held_bytes)} held\n{reader}"
-
-
-@app.command()
-def rewind(
-    source: SourceName,
+@app.command(cls=VerbCommand)
+def rewind(  # noqa: PLR0913 - options
+    source: SourceArgument = "",
+    *,
     to: Annotated[
         str,
         typer.Option(
             "--to",
             metavar="LSN|TIME|KEY",
-            help="Where to begin again: 0/16B3748, 2026-11-21T12:00:00+01, or 1000.",
+            help="Where to begin again: 0/16B3748, 2026-11-21T12:00:00+01,"
+            ' "2 hours ago", -2h, or 1000.',
         ),
     ],
     table: Annotated[
         str,
-        typer.Option("--table", metavar="TABLE", help="Which one of a sql source."),
+        typer.Option(
+            "--table",
+            metavar="TABLE",
+            help="The table of a sql source.",
+            autocompletion=completion_servers.tables,
+        ),
     ] = "",
     file: ConfigFile = None,
-    *,
+    named: SourceOption = "",
     yes: Yes = False,
 ) -> None:
-    """Set a source's position back: what came after LSN is sent to Kafka again.
+    """Send changes again: set a source's position back to an LSN, a time or a key.
 
-    As far as its slot still has it: walstream positions show says how far. TIME (UTC
-    without an offset) is that of commits: the first that is not before it begins.
-    Readers get the same changes under the same (lsn, seq_id). Of a sql source, rows of
-    a table above KEY are sent again, each with the same hash while it is the same.
+    A rewind can go back as far as the slot keeps WAL: see walstream positions show. A
+    time is the commit time of the first transaction that is sent again. Consumers get
+    the same changes under the same (lsn, seq_id). In a table of a sql source, all rows
+    above KEY are sent again.
 
     Example: walstream positions rewind app --to 0/16B3748
 
-    Example: walstream positions rewind app --to "2026-11-21 12:00:00+01"
+    Example: walstream positions rewind app --to "2 hours ago"
 
     Example: walstream positions rewind legacy --table processes --to 1000
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    source = source_demanded(config, source, named)
     positions_kafka.refuse_to_move(config, source)
     if isinstance(config.source(source), SqlSource):
         echo(_rewind_table(config, source, table, to, yes=yes))
@@ -281,11 +189,11 @@ def _place(to: str) -> To:
     with contextlib.suppress(ValueError):
         return parse(to)
     try:
-        return timestamp.parse(to)
+        return moment.parse(to)
     except ValueError:
         raise ConfigError(
             f"--to: {to!r} is neither an LSN, as 0/16B3748, nor a time, as"
-            " 2026-11-21T12:00:00Z",
+            f" {moment.FORMS}",
             hint="walstream positions show says which can be reached",
         ) from None
 
@@ -313,21 +221,23 @@ def _rewind_table(
     return rewind_table(config, source, table, key, consent)
 
 
-@app.command()
+@app.command(cls=VerbCommand)
 def reset(
-    source: SourceName,
+    source: SourceArgument = "",
     file: ConfigFile = None,
     *,
+    named: SourceOption = "",
     yes: Yes = False,
 ) -> None:
-    """Forget a source's position and drop its slot: the next run begins anew.
+    """Forget a source's position and drop its slot: the next run starts from scratch.
 
-    A sql source has no slot: its tables begin where their `start` says.
+    A sql source has no slot: its tables begin again where their `start` says.
 
     Example: walstream positions reset app
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    source = source_demanded(config, source, named)
     positions_kafka.refuse_to_move(config, source)
     is_polled = isinstance(config.source(source), SqlSource)
     forget = reset_polled if is_polled else reset_source

@@ -12,8 +12,8 @@ _LONGEST_S = 60.0
 def reload(file: ConfigFile = None) -> None:
     """Make the running instance read its configuration again, as SIGHUP does.
 
-    A source whose part is another one drains and begins again; the others go on. What
-    is wrong is said here, and then all goes on as before.
+    A source whose configuration changed drains and restarts; the others continue. If
+    the new configuration has an error, it is printed and nothing changes.
 
     Example: walstream reload -c walstream.toml
     """
@@ -22,4 +22,4 @@ def reload(file: ConfigFile = None) -> None:
     for line in answer.lines:
         echo(line)
     changes = ", ".join(answer.changes)
-    echo(f"changed: {changes}" if changes else "nothing is different")
+    echo(f"changed: {changes}" if changes else "nothing changed")

@@ -8,7 +8,10 @@ from walstream import config as configuration
 from walstream.cli.config_file import Again, give_root_up
 from walstream.cli.launch import run as run_all
 from walstream.cli.options import ConfigFile
-from walstream.config.run_options import Options
+from walstream.config import Config, PostgresSource
+from walstream.config.run_options import NOW, Options
+from walstream.errors import ConfigError
+from walstream.lsn import parse, show
 from walstream.telemetry import logs
 
 
@@ -16,42 +19,64 @@ def run(  # noqa: PLR0913 - an option each
     file: ConfigFile = None,
     *,
     verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Log more.")
+        int,
+        typer.Option(
+            "-v",
+            "--verbose",
+            count=True,
+            show_default=False,
+            help="Log each confirmed position with counts by table.",
+        ),
     ] = 0,
     adopt_slot: Annotated[
         bool,
         typer.Option(
-            "--adopt-slot", help="Stream from a slot of which the state knows nothing."
+            "--adopt-slot",
+            help="Stream from an existing slot that the state does not know.",
         ),
     ] = False,
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over",
-            help="End the session that holds the slot. An instance that is frozen, not"
-            " dead, may still send what it had under way when it thaws.",
+            help="End the session that holds the slot. If that instance is frozen, not"
+            " dead, it may still send what it had in flight.",
         ),
     ] = False,
     accept_partitions: Annotated[
         bool,
         typer.Option(
-            "--accept-partitions", help="Go on with topics that have other partitions."
+            "--accept-partitions",
+            help="Continue although the number of partitions of a topic changed.",
         ),
     ] = False,
     accept_timeline: Annotated[
         bool,
         typer.Option(
             "--accept-timeline",
-            help="After a failover: Kafka has no change that the new primary lacks.",
+            help="Continue after a failover: confirms that Kafka has no change that the"
+            " new primary lacks.",
         ),
     ] = False,
+    until_lsn: Annotated[
+        str,
+        typer.Option(
+            "--until-lsn",
+            metavar="LSN|now",
+            help="End with 0 when all that committed below LSN, or before now, is"
+            " delivered and confirmed.",
+        ),
+    ] = "",
 ) -> None:
-    """Stream PostgreSQL into Kafka until SIGTERM, which drains; twice ends at once.
+    """Stream all sources into Kafka until Ctrl-C or SIGTERM.
 
-    SIGHUP reads the configuration again, as walstream reload does.
-    Sources of kind = "sql" are polled: tables of other databases that only grow.
+    The first signal drains: what was read is delivered and confirmed. A second one ends
+    at once. SIGHUP reloads the configuration, as walstream reload does. Sources of
+    kind = "sql" are polled.
 
     Example: walstream run -c walstream.toml
+
+    Example: walstream run --until-lsn now
     """
     written = configuration.WrittenConfig.read(file)
     overrides = {"log_level": "debug"} if verbose else {}
@@ -60,9 +85,41 @@ def run(  # noqa: PLR0913 - an option each
     give_root_up(config, file)
     logs.configure(config.log_level, config.secrets.scrub)
     options = Options(
+        until_lsn=_until(config, until_lsn),
         adopt_slot=adopt_slot,
         take_over=take_over,
         accept_partitions=accept_partitions,
         accept_timeline=accept_timeline,
     )
     raise typer.Exit(run_all(config, options, reader))
+
+
+def _until(config: Config, text: str) -> str:
+    """Check what a run with this configuration can end at; "": it does not end."""
+    if not text:
+        return ""
+    others = [
+        name
+        for name, source in config.sources.items()
+        if not isinstance(source, PostgresSource)
+    ]
+    if others:
+        raise ConfigError(
+            f"--until-lsn: source {others[0]!r} is not a postgres source, and has no"
+            " LSN",
+            hint="use a configuration of postgres sources alone",
+        )
+    if text.lower() == NOW:
+        return NOW
+    if len(config.sources) > 1:
+        raise ConfigError(
+            "--until-lsn: an LSN belongs to one server, and there are"
+            f" {len(config.sources)} sources",
+            hint="write --until-lsn now",
+        )
+    try:
+        return show(parse(text))
+    except ValueError:
+        raise ConfigError(
+            f"--until-lsn: {text!r} is neither an LSN, as 0/16B3748, nor now"
+        ) from None

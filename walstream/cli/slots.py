@@ -1,4 +1,4 @@
-"""`walstream slots`: every slot of the servers, and dropping one."""
+"""`walstream slots`: lists the servers' replication slots, and drops one."""
 
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,8 @@ from walstream.admin.slots import (
     repair_of,
 )
 from walstream.admin.slots import drop as drop_slot
-from walstream.cli.options import AsJson, ConfigFile, PrintSchema
+from walstream.cli import completion, completion_servers
+from walstream.cli.options import AsJson, ConfigFile, PrintSchema, Yes
 from walstream.cli.output import (
     console,
     duration,
@@ -33,6 +34,7 @@ from walstream.cli.output import (
     size,
     table,
 )
+from walstream.cli.verb_command import VerbCommand, VerbGroup
 from walstream.config import Config, load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError
@@ -41,10 +43,16 @@ from walstream.postgres.slot_inventory import SlotFacts
 from walstream.telemetry import logs
 from walstream.telemetry.terminal import escape, indented
 
-app = typer.Typer()
+app = typer.Typer(cls=VerbGroup)
 
 Source = Annotated[
-    str, typer.Option("--source", metavar="NAME", help="Only this source's server.")
+    str,
+    typer.Option(
+        "--source",
+        metavar="NAME",
+        help="Only the server of this source.",
+        autocompletion=completion.sources,
+    ),
 ]
 Dsn = Annotated[
     str,
@@ -52,7 +60,8 @@ Dsn = Annotated[
         "--dsn",
         envvar="WALSTREAM_DSN",
         show_envvar=True,
-        help="Only this server; without a configuration the variable counts too.",
+        metavar="DSN",
+        help="Only this server; needs no configuration.",
     ),
 ]
 
@@ -105,7 +114,7 @@ def slots(  # noqa: PLR0913 - a command's options
     as_json: AsJson = False,
     schema: PrintSchema = False,
 ) -> None:
-    """Show every slot of the servers: what it holds, who reads it, whose it is.
+    """List the servers' replication slots: held WAL, reader and owner.
 
     Example: walstream slots --dsn postgresql://postgres@localhost/app
     """
@@ -208,19 +217,26 @@ def _read_by(slot: SlotFacts, at: datetime) -> str:
     return f"nobody reads it, for {since}"
 
 
-@app.command()
+@app.command(cls=VerbCommand)
 def drop(  # noqa: PLR0913 - a command's options
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The slot's name.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="The slot's name.",
+            autocompletion=completion_servers.slots,
+        ),
+    ],
     file: ConfigFile = None,
     source: Source = "",
     dsn: Dsn = "",
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Drop a slot that nobody reads, logical or physical.
 
-    Says what is lost first. On a terminal its name has to be typed.
+    Prints first what is lost, and asks for the slot's name at a terminal.
 
     Example: walstream slots drop old_debezium
     """

@@ -2,8 +2,9 @@
 
 import contextlib
 import time
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -29,6 +30,7 @@ from walstream.status.model import SlotStatus, SourceStatus, Status, adapter
 from walstream.telemetry.terminal import escape
 
 _UNDER = " " * 6
+_Number = TypeVar("_Number", int, float)
 _STYLES = {
     "streaming": "green",
     "polling": "green",
@@ -36,28 +38,35 @@ _STYLES = {
     "failed": "bold red",
     "silent": "bold red",
 }
-_FIGURES = ("lag", "behind", "read/s", "sent/s", "WAL held")
+_FIGURES = (
+    "lag (time)",
+    "lag (WAL)",
+    "lag (records)",
+    "read/s",
+    "sent/s",
+    "WAL held",
+)
 
 
 def status(
     file: ConfigFile = None,
     *,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")
     ] = False,
     interval: Annotated[
-        float, typer.Option(min=0.2, help="Seconds between two looks of --watch.")
+        float,
+        typer.Option(min=0.2, metavar="SECONDS", help="How often --watch refreshes."),
     ] = 2.0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON; with --watch a line a look.")
+        bool,
+        typer.Option("--json", help="Print JSON; with --watch one line per refresh."),
     ] = False,
     schema: PrintSchema = False,
 ) -> None:
     """Show state, lag, rates, held WAL and the last error of every source and sink.
 
-    Of polled tables: their position, and what is missing below it. Ends with 0 when
-    all is well, else with the code that `run` ended with, or with 5 for what waits, is
-    held up, or holds too much WAL or disk.
+    Polled tables show their position and the keys that are missing below it.
 
     Example: walstream status --watch
     """
@@ -84,23 +93,27 @@ def _watch(config: Config, interval_s: float, *, as_json: bool) -> None:
             time.sleep(interval_s)
     if not out.is_terminal:
         while True:
-            _print(out, look(config))
+            _print(out, look(config), timed=True)
             out.print()
             time.sleep(interval_s)
     with Live(console=out, screen=False, auto_refresh=False) as live:
         while True:
-            live.update(Group(*_shown(look(config))), refresh=True)
+            live.update(Group(*_shown(look(config), timed=True)), refresh=True)
             time.sleep(interval_s)
 
 
-def _print(out: Console, found: Status) -> None:
-    for part in _shown(found):
+def _print(out: Console, found: Status, *, timed: bool = False) -> None:
+    for part in _shown(found, timed=timed):
         # a command is never wrapped: it is there to be copied
         out.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
 
 
-def _shown(found: Status) -> list[RenderableType]:
-    parts: list[RenderableType] = [_headline(found), _sources(found)]
+def _shown(found: Status, *, timed: bool) -> list[RenderableType]:
+    """Lay out all parts; `timed`: with the time of the look."""
+    headline = _headline(found)
+    if timed:
+        headline.append(f"; at {found.at.astimezone():%H:%M:%S}", "dim")
+    parts: list[RenderableType] = [headline, _sources(found)]
     if any(source.tables for source in found.sources):
         parts.append(positions_sql.status_table(found.sources, found.at))
     parts.append(_sinks(found))
@@ -118,9 +131,9 @@ def _whole(remark: Text) -> Text:
 
 def _headline(found: Status) -> Text:
     if found.pid is None or found.started_at is None:
-        return Text("walstream is not running on this state folder", style="yellow")
+        return Text("not running on this state folder", style="yellow")
     since = duration((found.at - found.started_at).total_seconds())
-    return Text(f"walstream runs as process {found.pid} since {since}")
+    return Text(f"running, pid {found.pid}, up {since}")
 
 
 def _sources(found: Status) -> RenderableType:
@@ -148,14 +161,18 @@ def _figures(source: SourceStatus) -> dict[str, str]:
         return rates
     if source.kind == "kafka":
         waiting = source.lag_records
-        behind = "-" if waiting is None else f"{waiting:,} records"
-        return {**rates, "behind": behind}
+        lag = "-" if waiting is None else f"{waiting:,}"
+        return {**rates, "lag (records)": lag}
     return {
         **rates,
-        "lag": duration(source.lag_s),
-        "behind": size(source.lag_bytes),
-        "WAL held": size(source.slot.retained_wal if source.slot else None),
+        "lag (time)": _known(source.lag_s, duration),
+        "lag (WAL)": _known(source.lag_bytes, size),
+        "WAL held": _known(source.slot.retained_wal if source.slot else None, size),
     }
+
+
+def _known(value: _Number | None, written: Callable[[_Number], str]) -> str:
+    return "-" if value is None else written(value)
 
 
 def _position(source: SourceStatus) -> str:
@@ -194,8 +211,11 @@ def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
             remarks.append(Text(f"· {name}: last error, {ago} ago: {last.error}"))
         else:
             remarks.append(Text(f"    {ago} ago. {last.hint}", "dim"))
-            if last.repair:
-                remarks.append(Text(f"    $ {last.repair}", "green", no_wrap=True))
+            lines = [f"SQL> {line}" for line in last.sql.splitlines()]
+            lines += [f"$ {last.repair}"] if last.repair else []
+            if last.then and last.then != last.hint:
+                lines.append(f"then: {last.then}")
+            remarks += [Text(f"    {line}", "green", no_wrap=True) for line in lines]
     if source.slot is not None and (source.slot.spill_txns or source.slot.spilled):
         remarks.append(Text(f"· {name}: {_spill(source.slot)}", "dim"))
     if source.backfill is not None:

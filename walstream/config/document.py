@@ -83,7 +83,7 @@ def _read_toml(path: Path, text: str) -> Document:
         complaint = str(error).replace("at end of document", end)
         meant = f"it looks like YAML: name it {path.with_suffix('.yaml')}"
         raise ConfigError(
-            f"{path}: is no TOML: {complaint}",
+            f"{path}: is not valid TOML: {complaint}",
             hint=meant if _looks_like_yaml(text) else "",
         ) from None
 
@@ -111,4 +111,4 @@ def _depth(document: Document) -> int:
 
 
 def _too_deep(path: Path) -> ConfigError:
-    return ConfigError(f"{path}: tables stand in each other deeper than {DEEPEST}")
+    return ConfigError(f"{path}: tables are nested deeper than {DEEPEST}")

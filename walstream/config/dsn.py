@@ -60,7 +60,7 @@ def mask(dsn: str) -> str:
 
 
 def secrets(dsn: str) -> set[str]:
-    """Every secret in it, decoded and as it stands."""
+    """Every secret in it, both decoded and as written."""
     try:
         found = {v for k, v in parse(dsn).items() if is_secret_key(k)}
     except ValueError:
@@ -115,7 +115,7 @@ def _secret_spans(dsn: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _plain(text: str) -> str:
-    """Write a text that the configuration reads as it stands."""
+    """Return a text that the configuration reads unchanged."""
     return text.replace("${", "$${")
 
 
@@ -200,7 +200,7 @@ def _parse_pairs(dsn: str) -> dict[str, str]:
     if dsn[offset:].strip(_SPACE):
         name = _VARIABLE.fullmatch(dsn.strip(_SPACE))
         meant = f"did you mean ${{env:{name[1]}}}?" if name else _WANTED
-        raise ValueError(f"is no connection string: {meant}")
+        raise ValueError(f"is not a connection string: {meant}")
     return parameters
 
 

@@ -30,7 +30,7 @@ _MYSQL: Final = frozenset({"mysql", "mariadb"})
 
 @dataclass(frozen=True)
 class Engine:
-    """What a URL says of the server."""
+    """Server of a URL."""
 
     dialect: str  # mysql
     driver: str  # pymysql; "" is the dialect's own
@@ -42,7 +42,7 @@ def parse(url: str) -> Engine:
     """Read a URL as SQLAlchemy does; ValueError names no part of it."""
     found = _URL.fullmatch(url)
     if not found:
-        raise ValueError("is no URL: write scheme://user@host/database")
+        raise ValueError("is not a URL: write scheme://user@host/database")
     host = found["bracketed"] or found["host"] or ""
     if "@" in host:
         raise ValueError("has an @ in its host: in a password write @ as %40")

@@ -101,7 +101,7 @@ def _url(written: str) -> str:
 
 def _command(words: list[str]) -> list[str]:
     if words and not words[0].strip():
-        _refuse("names no command: write the program first, then its arguments")
+        _refuse("has no command: write the program first, then its arguments")
     if any("\0" in word for word in words):
         _refuse("holds a NUL character")
     return words
@@ -109,7 +109,7 @@ def _command(words: list[str]) -> list[str]:
 
 def _slot(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9_]{1,63}", name):
-        _refuse("is no slot name: write 1 to 63 of a-z, 0-9 and _")
+        _refuse("is not a valid slot name: write 1 to 63 of a-z, 0-9 and _")
     return name
 
 
@@ -117,8 +117,9 @@ def _publication(name: str) -> str:
     limit = IDENTIFIER_BYTES - len(INSERT_SUFFIX)
     if not 1 <= len(name.encode()) <= limit:
         _refuse(
-            f"is no publication name: write 1 to {limit} bytes, so that its twin "
-            f"<publication>{INSERT_SUFFIX} fits PostgreSQL's {IDENTIFIER_BYTES} too"
+            f"is not a valid publication name: write 1 to {limit} bytes, so that its "
+            f"twin <publication>{INSERT_SUFFIX} fits PostgreSQL's {IDENTIFIER_BYTES} "
+            "too"
         )
     return name
 
@@ -126,7 +127,7 @@ def _publication(name: str) -> str:
 def _pattern(pattern: str) -> str:
     if not re.search(r"[.*?]", pattern):
         _refuse(
-            "can match no table, since patterns are compared with schema.table: "
+            "cannot match a table, because patterns are compared with schema.table: "
             'write "public.orders", or "*.orders" for every schema'
         )
     return pattern
@@ -135,8 +136,8 @@ def _pattern(pattern: str) -> str:
 def _topic(name: str) -> str:
     if not _TOPIC.fullmatch(name) or name in {".", ".."}:
         _refuse(
-            f"is no topic name: write 1 to {TOPIC_LENGTH} of a-z, A-Z, 0-9, dot, _ "
-            "and -, and not . or .."
+            f"is not a valid topic name: write 1 to {TOPIC_LENGTH} of a-z, A-Z, 0-9, "
+            "dot, _ and -, and not . or .."
         )
     return name
 
@@ -149,8 +150,8 @@ def _txinfo(name: str) -> str:
 def _template(template: str) -> str:
     if not _TEMPLATE.fullmatch(template):
         _refuse(
-            "is no template: write letters, digits, dot, _ and -, and of braces only "
-            "{source}, {schema} and {table}"
+            "is not a valid template: write letters, digits, dot, _ and -, and no "
+            "other braces than {source}, {schema} and {table}"
         )
     if template and "{" not in template:
         _topic(template)
@@ -160,13 +161,13 @@ def _template(template: str) -> str:
 def _listen(address: str) -> str:
     found = _LISTEN.fullmatch(address)
     if address and (not found or int(found[2]) > HIGHEST_PORT):
-        _refuse('is no address: write "host:port", or "" to switch it off')
+        _refuse('is not a valid address: write "host:port", or "" to switch it off')
     return address
 
 
 def _token(token: str) -> str:
     if not re.fullmatch(r"[\x21-\x7e]*", token):
-        _refuse("cannot stand in a header: write ASCII letters, digits and signs")
+        _refuse("cannot be sent in a header: write ASCII letters, digits and signs")
     if token and len(token) < SHORTEST_TOKEN:
         _refuse(
             f"has fewer than {SHORTEST_TOKEN} characters, which can be guessed:"
@@ -196,7 +197,7 @@ def _distinct(names: list[_Name]) -> list[_Name]:
     if "" in names:
         _refuse("has an empty name in it: leave it out")
     if len(set(names)) < len(names):
-        _refuse("names one twice: write each once")
+        _refuse("has an entry twice: write each once")
     return names
 
 
@@ -205,13 +206,16 @@ def _format(name: str) -> str:
     if name not in {*FORMATS, *added}:
         last = f"{', '.join(added)} or" if added else "or"
         known = ", ".join(FORMATS)
-        _refuse(f"is no format: write {known}, {last} one that a package adds")
+        _refuse(f"is not a known format: write {known}, {last} one that a package adds")
     return name
 
 
 def _start(written: str) -> str:
     if written not in {"beginning", "end"} and not _AFTER.fullmatch(written):
-        _refuse('is no start: write "beginning", "end" or "after:KEY", as in "after:0"')
+        _refuse(
+            'is not a valid start: write "beginning", "end" or "after:KEY", as in '
+            '"after:0"'
+        )
     return written
 
 
@@ -225,7 +229,7 @@ def _property(value: object) -> str:
         raise ValueError(  # noqa: TRY004 - pydantic reports a ValueError alone
             'is a table: a key with a dot needs quotes, as in "bootstrap.servers"'
         )
-    raise ValueError("write a text, a number, or true or false")
+    raise ValueError("write a text, a number, true or false")
 
 
 def _path(value: object) -> object:

@@ -10,8 +10,8 @@ from walstream.config.field import DistinctNames, Names, Section, TablePattern
 
 _SHORTEST_SECRET: Final = 16
 _KIND: Final = (
-    "What the handler does: passthrough, drop_columns, rename_columns, mask, filter, or"
-    " what an installed package adds."
+    "Kind of the handler: passthrough, drop_columns, rename_columns, mask, filter, or "
+    "one that an installed package adds."
 )
 HandlerSettings = Mapping[str, object]
 """What a handler is told: the keys of its section, or its package's `options`."""
@@ -22,7 +22,8 @@ OPERATIONS: Final[list[Operation]] = list(get_args(Operation))
 
 class _Handler(Section):
     tables: list[TablePattern] = Field(
-        default=["*"], description="Patterns of schema.table that it is for."
+        default=["*"],
+        description="Patterns of schema.table to which it applies.",
     )
 
 
@@ -32,13 +33,13 @@ class PassthroughHandler(_Handler):
 
 class DropColumnsHandler(_Handler):
     kind: Literal["drop_columns"] = Field(description=_KIND)
-    columns: Names = Field(description="The columns that are left out.")
+    columns: Names = Field(description="Columns to leave out.")
 
 
 class RenameColumnsHandler(_Handler):
     kind: Literal["rename_columns"] = Field(description=_KIND)
     columns: dict[str, Annotated[str, Field(min_length=1)]] = Field(
-        min_length=1, description="The new names, by the old ones."
+        min_length=1, description="New column names by the old ones."
     )
 
 
@@ -51,15 +52,15 @@ def _long(secret: str | None) -> str | None:
 
 class MaskHandler(_Handler):
     kind: Literal["mask"] = Field(description=_KIND)
-    columns: Names = Field(description="The columns whose values are hidden.")
+    columns: Names = Field(description="Columns whose values to hide.")
     text: str | None = Field(
-        default=None, description="What stands in place of every value."
+        default=None, description="Text that replaces every value."
     )
     secret: Annotated[str | None, AfterValidator(_long)] = Field(
         default=None,
         repr=False,
-        description="In place of a text: the key of the HMAC-SHA256 that a value"
-        " becomes.",
+        description="Instead of a text: the key of the HMAC-SHA256 that replaces a "
+        "value.",
     )
 
     @model_validator(mode="after")
@@ -73,20 +74,21 @@ class MaskHandler(_Handler):
 class FilterHandler(_Handler):
     kind: Literal["filter"] = Field(description=_KIND)
     operations: list[Operation] = Field(
-        default=OPERATIONS, description="The operations that pass."
+        default=OPERATIONS, description="Operations that pass."
     )
     column: str = Field(
-        default="", description="The column by whose value rows pass, if any."
+        default="", description="Column whose value decides which rows pass, if any."
     )
     equals: str | None = Field(
-        default=None, description="The value that passes, as PostgreSQL prints it."
+        default=None, description="Value that passes, as PostgreSQL prints it."
     )
     one_of: DistinctNames | None = Field(
-        default=None, description="In place of one value: some."
+        default=None, description="Several values instead of one."
     )
     is_null: bool | None = Field(
         default=None,
-        description="In place of a value: whether NULL passes, or all but NULL.",
+        description="Instead of a value: true passes NULL, false passes everything "
+        "but NULL.",
     )
 
     @model_validator(mode="after")
@@ -102,7 +104,7 @@ class FilterHandler(_Handler):
 class PackageHandler(_Handler):
     kind: str = Field(description=_KIND)
     options: dict[str, Any] = Field(
-        default={}, repr=False, description="What the package's handler is told."
+        default={}, repr=False, description="Options of the package's handler."
     )
 
 

@@ -37,7 +37,7 @@ def without_references(node: Any) -> Any:
 
 
 class _Unresolved(Exception):
-    """Says why; the path is known further up."""
+    """The reason; the caller knows the path."""
 
 
 @dataclass
@@ -89,8 +89,8 @@ class Interpolation:
                 raise _Unresolved(f"${{file:…}}: {error}") from None
             return content.removesuffix("\n").removesuffix("\r")
         raise _Unresolved(
-            "has a ${ that is neither ${env:NAME} nor ${file:PATH}: write $${ where a "
-            "plain ${ is meant"
+            "has a ${ that is neither ${env:NAME} nor ${file:PATH}: write $${ for a "
+            "plain ${"
         )
 
     def _variable(self, name: str) -> str:

@@ -54,15 +54,18 @@ def _never(_: str) -> bool:
     return False
 
 
-_ACKS: Final = (_all, 'a broker could lose what it took alone: write "all"')
-_TIMEOUT: Final = (_zero, "a record that waits longer would be given up: write 0")
-_IN_FLIGHT: Final = (_few, "a retry could overtake: write 1 to 5")
-_RETRIES: Final = (_endless, "a record out of retries is given up: leave it out")
+_ACKS: Final = (_all, 'a broker could lose records that it alone has: write "all"')
+_TIMEOUT: Final = (_zero, "a record that waits longer would be dropped: write 0")
+_IN_FLIGHT: Final = (_few, "a retry could change the order: write 1 to 5")
+_RETRIES: Final = (
+    _endless,
+    "a record would be dropped after its retries: leave it out",
+)
 _PROMISES: Final[dict[str, _Rule]] = {
     "acks": _ACKS,
     "request.required.acks": _ACKS,
     "enable.idempotence": (_true, "a retry could repeat or reorder: write true"),
-    "enable.gapless.guarantee": (_true, "a gap could pass unseen: write true"),
+    "enable.gapless.guarantee": (_true, "a gap could go unnoticed: write true"),
     "message.timeout.ms": _TIMEOUT,
     "delivery.timeout.ms": _TIMEOUT,
     "max.in.flight": _IN_FLIGHT,
@@ -70,15 +73,21 @@ _PROMISES: Final[dict[str, _Rule]] = {
     "retries": _RETRIES,
     "message.send.max.retries": _RETRIES,
     "transactional.id": (_never, "walstream does not use transactions: leave it out"),
-    "delivery.report.only.error": (_false, "deliveries must be seen: leave it out"),
+    "delivery.report.only.error": (_false, "deliveries must be reported: leave it out"),
     "queuing.strategy": (lambda v: v == "fifo", 'order would be lost: write "fifo"'),
 }
 _CONSUMER_RULES: Final[dict[str, _Rule]] = {
-    "enable.auto.commit": (_false, "an offset counts once all sinks delivered"),
-    "enable.auto.offset.store": (_false, "an offset counts once all sinks delivered"),
+    "enable.auto.commit": (
+        _false,
+        "an offset is stored only after all sinks delivered",
+    ),
+    "enable.auto.offset.store": (
+        _false,
+        "an offset is stored only after all sinks delivered",
+    ),
     "isolation.level": (
         lambda v: v == "read_committed",
-        "what was taken back would pass: leave it out",
+        "aborted records would pass: leave it out",
     ),
     "group.id": (_never, "the source's own key group sets it: leave it out"),
 }
@@ -125,7 +134,7 @@ def _check_oauth(path: Path, properties: Mapping[str, str]) -> Iterator[Problem]
     if not properties.get("security.protocol", "").lower().startswith("sasl_"):
         yield Problem(
             (*path, "security.protocol"),
-            'is not SASL\'s, so no token of oauth would be shown: write "SASL_SSL"',
+            'is not SASL\'s, so no oauth token would be used: write "SASL_SSL"',
         )
     for key in ("sasl.mechanism", "sasl.mechanisms"):
         if properties.get(key, "OAUTHBEARER").upper() != "OAUTHBEARER":
@@ -145,12 +154,12 @@ def _common(path: Path, properties: Mapping[str, str]) -> Iterator[Problem]:
         )
     for key in properties:
         if key.endswith("_cb") or key in {"on_delivery", "on_commit", "logger"}:
-            yield Problem((*path, key), "is a callback, which no file can hold")
+            yield Problem((*path, key), "is a callback, which a file cannot hold")
         elif key == "debug":
             yield Problem(
                 (*path, key),
-                "would fill a log with what may hold secrets, and none takes it: leave "
-                "it out; kcat -d asks the same library",
+                "would write lines that may hold secrets, and walstream logs none of "
+                "them: leave it out; kcat -d uses the same library",
             )
         elif key.endswith((".serializer", ".deserializer")):
             yield Problem(
@@ -163,4 +172,4 @@ def _broken(
 ) -> Iterator[Problem]:
     for key, (holds, why) in rules.items():
         if key in properties and not holds(properties[key]):
-            yield Problem((*path, key), f"breaks a promise, for {why}{allow}")
+            yield Problem((*path, key), f"breaks a guarantee: {why}{allow}")

@@ -24,10 +24,12 @@ from walstream.errors import ConfigError
 
 DEFAULT_FILES: Final = (
     FilePath("walstream.toml"),
+    FilePath("walstream.yaml"),
+    FilePath("walstream.yml"),
     FilePath("/etc/walstream/walstream.toml"),
 )
-_YAML_FILES: Final = ("walstream.yaml", "walstream.yml")
-_NONE_HERE: Final = "name one with -c FILE, or look at walstream demo, which needs none"
+"""What a command reads without -c: the first that exists."""
+_NONE_HERE: Final = "name one with -c FILE, or try walstream demo, which needs none"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class WrittenConfig:
         return cls(path, named, document.read(path), environment)
 
     def again(self) -> "WrittenConfig":
-        """Read the same file anew."""
+        """Read the same file again."""
         if not self.named:
             trust.refuse_strangers_file(self.file)
         return WrittenConfig(
@@ -101,16 +103,16 @@ def _checked(written: WrittenConfig) -> Config:
 def _state(config: Config, file: FilePath) -> FilePath:
     """Find the state's folder: beside the file, wherever a command is run from.
 
-    It used to count from the working directory: one that is there alone is refused,
-    since a start without it would be a first one.
+    It used to be relative to the working directory: if only that one exists it is
+    refused, because a start without it would be a first one.
     """
     written = FilePath(config.state)
     state = file.absolute().parent / written
     before = written.absolute()
     if before != state and before.is_dir() and not state.exists():
         raise ConfigError(
-            f"{file}: state: {str(written)!r} counts from the file's folder, where"
-            f" there is none; the working directory has {before}",
+            f"{file}: state: {str(written)!r} is relative to the file's folder, where "
+            f"it does not exist; the working directory has {before}",
             hint=f'move it to {state}, or write state = "{before}"',
         )
     return state
@@ -121,12 +123,10 @@ def _default_file() -> FilePath:
         if path.exists():
             trust.refuse_strangers_file(path)
             return path
-    here = [name for name in _YAML_FILES if FilePath(name).exists()]
-    hint = f"there is {here[0]}: name it, -c {here[0]}" if here else _NONE_HERE
     raise ConfigError(
-        f"there is no configuration: neither ./{DEFAULT_FILES[0]} nor "
-        f"{DEFAULT_FILES[1]}",
-        hint=hint,
+        f"no configuration found: neither ./{DEFAULT_FILES[0]} (or .yaml) nor"
+        f" {DEFAULT_FILES[-1]}",
+        hint=_NONE_HERE,
     )
 
 
@@ -215,7 +215,7 @@ def _has_plain_secrets(tables: Mapping[str, Any]) -> bool:
 def _is_secret_piece(path: Path, piece: str, tables: Mapping[str, Any]) -> bool:
     """Return whether it went where secrets go, and is not shown even masked.
 
-    A host that was put into a DSN by ${env:} is no secret, and logs have to name it.
+    A host that ${env:} put into a DSN is not a secret, and logs have to name it.
     """
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
     if is_secret_key(key):

@@ -36,27 +36,30 @@ from walstream.telemetry.human import (
 class Http(Section):
     listen: ListenAddress = Field(
         default="127.0.0.1:8321",
-        description='Address of page, health and metrics; "" switches it off.',
+        description=(
+            'Address of the status page, health checks and metrics; "" switches it off.'
+        ),
     )
     probes: ListenAddress = Field(
         default="",
-        description="Address of /health and /ready alone, which want no token there: "
+        description="Address that serves /health and /ready alone, without a token: "
         '"0.0.0.0:8322" for the probes of Kubernetes; "" is none.',
     )
     token: Token = Field(
         default="",
         repr=False,
-        description="What who asks has to show, 16 characters at least; demanded off "
-        "loopback.",
+        description="Token that clients have to send, at least 16 characters; "
+        "required unless `listen` is a loopback address.",
     )
     hosts: DistinctNames = Field(
         default=[],
-        description="Names by which it may be asked, beside addresses and localhost.",
+        description="Host names that requests may use, besides addresses and "
+        "localhost.",
     )
     metric_labels: Literal["walstream", "psql-streamer"] = Field(
         default="walstream",
-        description="Labels of the metrics that have psql-streamer's names: name and "
-        "type, or psql-streamer's own, for its dashboards.",
+        description="Labels of the metrics under psql-streamer's names: name and "
+        "type, or psql-streamer's own labels, for its dashboards.",
     )
 
 
@@ -69,7 +72,7 @@ class Spark(Section):
     connections: int = Field(
         default=16,
         ge=1,
-        description="Connections to a database at a time, at most.",
+        description="Maximum number of connections to a database at a time.",
     )
     insecure: bool = Field(
         default=False,
@@ -84,21 +87,24 @@ class Config(Section):
     state: Folder = Field(
         default="state",
         validate_default=True,
-        description="Folder of the positions, from this file's folder on; it must "
+        description="Folder of the positions, relative to this file's folder; it must "
         "outlive the process.",
     )
     shutdown_timeout: PositiveDuration = Field(
         default=20.0,
-        description="How long a SIGTERM may drain before the process ends anyway.",
+        description=(
+            "How long the drain after a SIGTERM may take before the process ends "
+            "anyway."
+        ),
     )
     reload_grace: Duration = Field(
         default=600.0,
-        description="How long a source that has streamed is tried again when its server"
-        " refuses the password or a certificate: meanwhile ${file:} and ${env:} are"
-        " read anew before each try.",
+        description="How long walstream retries a source that has streamed before, "
+        "when its server refuses the password or a certificate; ${file:} and ${env:} "
+        "are read again before each try.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least level that is logged."
+        default="info", description="Lowest level that is logged."
     )
     stats_interval: Duration = Field(
         default=60.0,
@@ -106,13 +112,13 @@ class Config(Section):
     )
     memory: PositiveByteSize = Field(
         default=32 * SIZE_UNITS["MiB"],
-        description="What the records of a source may take that are on their way.",
+        description="Memory that the records in flight of one source may take.",
     )
     http: Http = Field(default=Http(), description="The HTTP listener.")
     sources: dict[str, Source] = Field(
-        default={}, description="Where ops come from, by name."
+        default={}, description="Where changes come from, by name."
     )
-    sinks: dict[str, Sink] = Field(default={}, description="Where they go, by name.")
+    sinks: dict[str, Sink] = Field(default={}, description="Where changes go, by name.")
     spark: Spark = Field(default=Spark(), description="Backfill and polling.")
 
     _secrets: Secrets = PrivateAttr(default=Secrets())

@@ -16,17 +16,17 @@ _PROVIDERS: Final = ("aws_msk_iam", "command")
 
 class OAuth(Section):
     provider: str = Field(
-        description="Who makes tokens: aws_msk_iam, command, or package:NAME of what an"
-        " installed package adds.",
+        description="Provider of tokens: aws_msk_iam, command, or package:NAME for "
+        "one that an installed package adds.",
     )
-    region: str = Field(default="", description="AWS's region, of aws_msk_iam.")
+    region: str = Field(default="", description="AWS region, for aws_msk_iam.")
     command: PasswordCommand = Field(
         default=[],
-        description='A command and its arguments that print {"token": "…",'
-        ' "expires_in": 300} in JSON; it is run without a shell.',
+        description='A command and its arguments that print {"token": "…", '
+        '"expires_in": 300} in JSON; walstream runs it without a shell.',
     )
     options: dict[str, Any] = Field(
-        default={}, repr=False, description="What the package's provider is told."
+        default={}, repr=False, description="Options of the package's provider."
     )
 
     @model_validator(mode="after")

@@ -39,7 +39,7 @@ def _set(document: dict[str, Any], steps: list[str], value: str) -> str:
         path = (*path, name)
         child = table.setdefault(name, {})
         if not isinstance(child, dict):
-            return f"goes into {'.'.join(map(str, path))}, which is no table"
+            return f"goes into {'.'.join(map(str, path))}, which is not a table"
         table = child
     name = _name(steps[-1], table, path)
     if name is None:

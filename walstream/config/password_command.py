@@ -67,7 +67,7 @@ def _started(
         )
     except ValueError:
         raise ConfigError(
-            f"{shown} cannot be run: its words hold a NUL character", hint=hint
+            f"{shown} cannot be run: its arguments hold a NUL character", hint=hint
         ) from None
     except OSError as error:
         # no process or memory is left, a file system is away: that passes

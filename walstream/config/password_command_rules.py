@@ -1,4 +1,4 @@
-"""What a password_command says together with the connection string beside it."""
+"""Rules for a password_command beside a connection string."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is wrong with a key, and the one error that lists it all.
+"""Problems of keys, and the one error that lists them all.
 
 A problem never shows the value of a key that may hold a secret, nor one that came out
 of a variable or a file.
@@ -62,7 +62,7 @@ _WANTED: Final = {
     "is_instance_of": "write the path of a folder",
     "string_too_short": "is empty: write one",
     "too_short": "is empty: name at least one",
-    "string_pattern_mismatch": "is no URL: write scheme://user@host/database",
+    "string_pattern_mismatch": "is not a URL: write scheme://user@host/database",
 }
 
 
@@ -211,7 +211,7 @@ def _shown_value(path: Path, detail: ErrorDetails) -> str:
 
 
 def _join(value: str, complaint: str) -> str:
-    """Return what stands there: "5s" is no size: …; is 5: write …."""
+    """Return what stands there: "5s" is not a size: …; is 5: write …."""
     if not value or complaint.startswith("is empty"):
         return complaint
     if complaint.startswith("write"):

@@ -34,7 +34,7 @@ def duration(written: object) -> float:
     if unit is None:
         return 0.0
     if unit not in DURATION_UNITS:
-        raise ValueError(f"is no duration: {_DURATION_WANTED}")
+        raise ValueError(f"is not a duration: {_DURATION_WANTED}")
     seconds = float(number * DURATION_UNITS[unit])
     if seconds > LONGEST_S:
         raise ValueError("is longer than ten years: write at most 3650d")
@@ -47,10 +47,10 @@ def byte_size(written: object) -> int:
     if unit is None:
         return 0
     if unit not in SIZE_UNITS:
-        raise ValueError(f"is no size: {_SIZE_WANTED}")
+        raise ValueError(f"is not a size: {_SIZE_WANTED}")
     size = number * SIZE_UNITS[unit]
     if size != int(size):
-        raise ValueError(f"is no whole number of bytes: {_SIZE_WANTED}")
+        raise ValueError(f"is not a whole number of bytes: {_SIZE_WANTED}")
     if size > LARGEST_BYTES:
         raise ValueError(
             "is more than a 64-bit number holds: write less than 8388608TiB"

@@ -1,4 +1,4 @@
-"""What a kafka source asks of its sinks: that they send records as they came.
+"""Rules for the sinks of a kafka source: they send records as they came.
 
 Such records are written already, key and all: a sink that is told to write them in some
 way of its own would be told in vain, and is refused.
@@ -45,8 +45,8 @@ def check_chains(
         if len(formats) > 1:
             yield Problem(
                 ("sources", name, "sinks"),
-                f"have the formats {' and '.join(sorted(formats))}: for a kafka source"
-                " the format says what comes in, which is one",
+                f"have the formats {' and '.join(sorted(formats))}: a kafka source "
+                "reads one format, and the sink's format names it",
             )
         for sink in source.sinks:
             if sink in sinks:
@@ -57,7 +57,8 @@ def _check_poison(name: str, source: KafkaSource) -> Iterator[Problem]:
     if source.on_poison in source.topics:
         yield Problem(
             ("sources", name, "on_poison"),
-            f'"{source.on_poison}" is read by the source itself: name another topic',
+            f'"{source.on_poison}" is a topic that the source itself reads: name '
+            "another",
         )
 
 
@@ -72,12 +73,12 @@ def _check_sink(source: str, name: str, sink: Sink) -> Iterator[Problem]:
     if sink.format not in FORMATS:
         yield Problem(
             (*path, "format"),
-            f'"{sink.format}" cannot be made of the records of sources.{source}, which'
-            ' pass on as they are: write what comes in, "op" or "event"',
+            f'"{sink.format}" cannot be made from the records of sources.{source}, '
+            'which are relayed as they are: write their format, "op" or "event"',
         )
     why = (
-        f"says nothing of the records of sources.{source}, which pass on as they are:"
-        " leave it out, or give the source a sink of its own"
+        f"has no effect on the records of sources.{source}, which are relayed as they "
+        "are: leave it out, or give the source a sink of its own"
     )
     for key in _IN_VAIN:
         if getattr(sink, key) != KafkaSinkConfig.model_fields[key].default:

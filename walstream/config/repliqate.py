@@ -25,9 +25,10 @@ NODE: Final = "repliqate"
 BROKERS: Final = "localhost:9092"
 
 _STANDS_FOR: Final[Mapping[str, str]] = {
-    "redis_addr": "Redis is not asked: positions are in LMDB, in the state folder; the "
-    'first run begins at the first row, unless the table\'s start says "after:KEY"',
-    "statsd_addr": "nothing is sent to statsd: /metrics tells rows read, read and "
+    "redis_addr": "Redis is not read: positions are in LMDB, in the state folder; "
+    "the first run begins at the first row, unless the table's start says "
+    '"after:KEY"',
+    "statsd_addr": "nothing is sent to statsd: /metrics has rows read, read and "
     "publish time and the position, by name and table",
 }
 _PARTS: Final = frozenset({"poll_interval_sec", "sql_source", "kafka_target"})
@@ -41,7 +42,7 @@ _Tables = dict[str, Any]
 
 @dataclass
 class Conversion:
-    """What became of a document; one of another shape is left as it is."""
+    """Result of a conversion; a document of another shape is unchanged."""
 
     tables: _Tables
     problems: list[Problem] = field(default_factory=list)
@@ -79,7 +80,9 @@ def convert(document: _Tables) -> Conversion:
     for key in ("sources", "sinks"):
         if key in document:
             result.problems.append(
-                Problem((key,), f"cannot stand beside {NODE}: write files of their own")
+                Problem(
+                    (key,), f"cannot be in one file with {NODE}: write separate files"
+                )
             )
     rest = {key: value for key, value in document.items() if key != NODE}
     result.tables = {**rest, "sources": {}, "sinks": {}}
@@ -157,7 +160,7 @@ class _Entry:
         self.node = node = _Node(result, path, written, _ENTRY)
         inner = node.child("replication", _PARTS)
         for key in sorted(_PARTS & node.table.keys() & inner.table.keys()):
-            node.refuse((key,), f"stands in {show_path(inner.path)} too: write it once")
+            node.refuse((key,), f"is in {show_path(inner.path)} too: write it once")
         # they stand in `replication`, or beside it
         parts = {key: node if key in node.table else inner for key in _PARTS}
         self.times = parts["poll_interval_sec"]
@@ -209,7 +212,7 @@ def _add(entry: _Entry, result: Conversion) -> None:
     slug, name = entry.slug, entry.name
     if slug in result.names:
         path, other = result.names[slug]
-        taken = f'"{name}" is the name of {show_path(path)} too: give each its own'
+        taken = f'"{name}" is also the name of {show_path(path)}: give each its own'
         if other != name:
             taken = (
                 f'"{name}" would be sources.{slug}, and so would "{other}" of '

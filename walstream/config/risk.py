@@ -1,4 +1,4 @@
-"""What a configuration gave up: repeated at each start and by `walstream status`."""
+"""Accepted risks of a configuration, shown at each start and by `status`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,10 +8,10 @@ RISKS: Final[Mapping[str, str]] = {
     "at_most_once": "records may be lost: the producer's properties allow it",
 }
 OPEN_CLUSTER: Final = (
-    "whoever reaches Spark's cluster may run code there, and read what tasks carry"
+    "anyone who reaches the Spark cluster can run code there and read the tasks' data"
 )
 _SCATTERED: Final = (
-    "a row's records go to several partitions: readers see them in any order"
+    "the records of one row go to several partitions: readers see them in any order"
 )
 
 

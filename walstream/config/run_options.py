@@ -1,12 +1,14 @@
-"""What a worker is told beside the configuration."""
+"""Options of a run, beside the configuration."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 CONSENTS: Final = ("adopt_slot", "take_over", "accept_partitions", "accept_timeline")
-"""They are of what is there when a run begins, not of what happens on later days."""
+"""Consents to the state when a run begins, not to what happens on later days."""
+NOW: Final = "now"
+"""The LSN at which the server is when the run begins."""
 ALL_DONE: Final = 64
-"""What a worker ends with that has nothing left to do; 0 is a drain, by whomever."""
+"""Exit code of a worker that has nothing left to do; 0 is a drain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class Options:
     poll_once: bool = False  # poll each table once, and end
     sink: str = ""  # stream to this one alone: it is detached from its source
     end_backfilled: bool = False  # bring a backfill to its end, and stream no further
+    until_lsn: str = ""  # stream what committed below this LSN, or `NOW`, and end
 
     def without_consents(self) -> Self:
         """Return them for a stream that begins again: its consents were used."""

@@ -1,4 +1,4 @@
-"""What must never be shown, and the one scrubber for logs and errors.
+"""Secrets, and the one scrubber for logs and errors.
 
 libpq and librdkafka put what they were given into their messages, so every text that
 comes from them passes through `Secrets.scrub`. It knows the secrets of this

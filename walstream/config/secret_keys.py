@@ -1,4 +1,4 @@
-"""Which keys hold secrets, by their names, wherever they stand.
+"""Names of keys that hold secrets, wherever they are.
 
 One list for libpq, librdkafka, SQLAlchemy's URLs and Spark: a key that is masked
 without need costs nothing, one that is shown costs a password.

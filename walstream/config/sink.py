@@ -44,40 +44,43 @@ class MappedTopic(Section):
     name: TopicName = Field(description="The topic of this table.")
     partition_key: OptionalNames = Field(
         default=None,
-        description="Columns of the record's key; without it the primary key.",
+        description="Columns of the record's key; default: the primary key.",
     )
 
 
 class HandledSink(Section):
     handlers: list[Handler] = Field(
-        default=[], description="What each op goes through first, in this order."
+        default=[],
+        description="Handlers that each op passes through first, in this order.",
     )
     batch_rows: int = Field(
         default=500,
         ge=1,
         le=100_000,
-        description="Ops that go through the handlers at once, at most; what one cannot"
-        " take now comes again with them.",
+        description="Maximum number of ops per batch through the handlers; if a "
+        "handler cannot take one now, the whole batch comes again.",
     )
     batch_interval: Duration = Field(
         default=0.0,
-        description='How long ops wait for others; "0" is as long as a turn takes.',
+        description=(
+            'How long ops wait for others to fill a batch; "0" is one turn of the loop.'
+        ),
     )
     verbose: bool = Field(
-        default=False, description="Log a line an op, without values."
+        default=False, description="Log one line for each op, without values."
     )
     on_failure: Literal["detach", "drop"] = Field(
         default="detach",
-        description="What befalls one of several sinks that fails for good, or lags "
-        "too long: detach gives it a copy of the slot, drop gives it up.",
+        description="What happens to one of several sinks that fails for good or lags "
+        "too long: detach gives it a copy of the slot, drop leaves it out for good.",
     )
 
 
 class RoutedSink(HandledSink):
     format: Format = Field(
         default="op",
-        description="How an op is written: op, event, tungsten, row, or what an "
-        "installed package adds.",
+        description="Format of a record's value: op, event, tungsten, row, or one "
+        "that an installed package adds.",
     )
     topic: TopicTemplate = Field(
         default="{schema}.{table}",
@@ -86,7 +89,7 @@ class RoutedSink(HandledSink):
     )
     fallback_topic: OptionalTopicName = Field(
         default="",
-        description='Topic of what has none; "" drops and counts it.',
+        description='Topic of ops without another topic; "" drops and counts them.',
     )
     topics: dict[str, MappedTopic] = Field(
         default={},
@@ -94,7 +97,8 @@ class RoutedSink(HandledSink):
     )
     topics_file: str = Field(
         default="",
-        description="A JSON file of more such topics; those written here win.",
+        description="A JSON file with more such topics; those in this file take "
+        "precedence.",
     )
     strict: bool = Field(
         default=False,
@@ -103,12 +107,12 @@ class RoutedSink(HandledSink):
     )
     key: KeyForm = Field(
         default="json",
-        description="How a record's key is written: json, concat, event, pkey, "
-        "pkeyus, tspkey or tspkeyus.",
+        description="Format of a record's key: json, concat, event, pkey, pkeyus, "
+        "tspkey or tspkeyus.",
     )
     embed: Embedded = Field(
         default=EMBEDDED,
-        description="What a record of the format tungsten names beside its row.",
+        description="What a record of format tungsten has besides its row.",
     )
     on_truncate: Literal["send", "skip", "stop"] = Field(
         default="send", description="What a TRUNCATE does: send, skip or stop."
@@ -121,32 +125,32 @@ class RoutedSink(HandledSink):
 
 class KafkaSinkConfig(RoutedSink):
     kind: Literal["kafka"] = Field(
-        description="What the sink is: kafka, log or discard."
+        description="Kind of the sink: kafka, log or discard."
     )
     partitioner: Partitioner = Field(
         default="murmur2_random",
-        description="Any of librdkafka's, and crc32 for compatibility.",
+        description="Any of librdkafka's partitioners, and crc32 for compatibility.",
     )
     on_too_large: StopOrTopic = Field(
         default="stop",
-        description="What a record larger than its topic takes does: stop, or leave "
-        "its key, position and table in the topic named here.",
+        description="What happens to a record that is too large for its topic: stop, "
+        "or the name of a topic that gets its key, position and table instead.",
     )
     txinfo: TransactionInfo = Field(
         default="none",
-        description="Where it says how many rows of each table a transaction has: "
-        "none, records (of the format tungsten), or a topic's name, with {source}.",
+        description="Where walstream writes how many rows of each table a transaction "
+        "has: none, records (of format tungsten), or a topic's name, with {source}.",
     )
     txinfo_max_rows: int = Field(
         default=10_000,
         ge=1,
         le=1_000_000,
-        description="Records say it of transactions of at most so many rows, which "
+        description="Largest transaction, in rows, whose records carry it; its rows "
         "wait in memory for the commit.",
     )
     tombstones: bool = Field(
         default=False,
-        description="Follow each delete by a null value, for compacted topics.",
+        description="Send a null value after each delete, for compacted topics.",
     )
     create_topics: bool = Field(
         default=True, description="Create missing topics; false stops the start."
@@ -155,16 +159,18 @@ class KafkaSinkConfig(RoutedSink):
         default=0,
         ge=0,
         le=1_000_000,
-        description="Partitions of topics that it creates; 0 is the broker's default.",
+        description="Partitions of topics that walstream creates; 0 is the broker's "
+        "default.",
     )
     topic_replication: int = Field(
         default=0,
         ge=0,
         le=32767,
-        description="Replicas of topics that it creates; 0 is the broker's default.",
+        description="Replicas of topics that walstream creates; 0 is the broker's "
+        "default.",
     )
     topic_config: Properties = Field(
-        default={}, description="Configuration of topics that it creates."
+        default={}, description="Configuration of topics that walstream creates."
     )
     producer: Properties = Field(
         repr=False, description="Properties of librdkafka's producer."
@@ -176,7 +182,8 @@ class KafkaSinkConfig(RoutedSink):
         default=False, description="Allow producer properties that may lose records."
     )
     insecure: bool = Field(
-        default=False, description="Allow a broker elsewhere without verified TLS."
+        default=False,
+        description="Allow a broker on another host without verified TLS.",
     )
 
     @model_validator(mode="after")
@@ -192,7 +199,7 @@ class KafkaSinkConfig(RoutedSink):
 
 
 class LogSink(RoutedSink):
-    kind: Literal["log"] = Field(description="What the sink is: kafka, log or discard.")
+    kind: Literal["log"] = Field(description="Kind of the sink: kafka, log or discard.")
     values: bool = Field(
         default=False, description="Print each record's key and value, too."
     )
@@ -200,19 +207,21 @@ class LogSink(RoutedSink):
 
 class DiscardSink(RoutedSink):
     kind: Literal["discard"] = Field(
-        description="What the sink is: kafka, log or discard."
+        description="Kind of the sink: kafka, log or discard."
     )
 
 
 class PackageSink(HandledSink):
-    kind: str = Field(description="What an installed package calls its sink.")
+    kind: str = Field(
+        description="Name under which an installed package registers the sink."
+    )
     options: dict[str, Any] = Field(
-        default={}, repr=False, description="What the package's sink is told."
+        default={}, repr=False, description="Options of the package's sink."
     )
 
 
 PluginOptions = Mapping[str, object]
-"""What a package's sink is told: it alone knows what the keys mean."""
+"""Options of a package's sink: it alone knows what the keys mean."""
 
 BUILT: Final = ("kafka", "log", "discard")
 Sink = Annotated[

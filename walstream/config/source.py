@@ -36,12 +36,12 @@ _MAX_SLOT_NAME: Final = 63  # bytes, all of them ASCII
 
 
 class _Source(Section):
-    sinks: Names = Field(description="The sinks that it feeds, by name.")
+    sinks: Names = Field(description="Names of the sinks that it feeds.")
 
 
 class PostgresSource(_Source):
     kind: Literal["postgres"] = Field(
-        description="What the source is: postgres, sql or kafka."
+        description="Kind of the source: postgres, sql or kafka."
     )
     dsn: Dsn = Field(
         repr=False,
@@ -49,8 +49,8 @@ class PostgresSource(_Source):
     )
     password_command: PasswordCommand = Field(
         default=[],
-        description="A command and its arguments that print the password; it is run at "
-        "each connection, without a shell.",
+        description="A command and its arguments that print the password; walstream "
+        "runs it at each connection, without a shell.",
     )
     slot: SlotName = Field(
         default="walstream", description="The replication slot; one for each source."
@@ -67,20 +67,25 @@ class PostgresSource(_Source):
     )
     on_publication_change: Literal["stop", "reread"] = Field(
         default="stop",
-        description="What a change of the publication does that may have kept rows out "
-        "of the stream: stop the source, or read the tables anew beside the stream.",
+        description="What happens after a change of the publication that may have "
+        "kept rows out of the stream: stop the source, or read the tables again while "
+        "it streams (reread).",
     )
     backfill: Literal["initial", "never", "only"] = Field(
         default="initial",
-        description='Whether the rows that were there before come first ("initial"), '
-        'never, or alone ("only").',
+        description='Whether existing rows are sent before the stream ("initial"), '
+        'not at all ("never"), or alone ("only").',
     )
     retain: ByteSize = Field(
-        default=0, description="Bytes of WAL kept behind the position, to rewind into."
+        default=0,
+        description="WAL kept behind the position, for `walstream positions rewind`.",
     )
     heartbeat: OptionalDuration = Field(
         default=0.0,
-        description='How often a message is written to measure the lag; "" never.',
+        description=(
+            'How often walstream writes a message into the WAL to measure the lag; "" '
+            "never."
+        ),
     )
     alarm_retained_wal: PositiveByteSize = Field(
         default=10 * SIZE_UNITS["GiB"],
@@ -93,32 +98,34 @@ class PostgresSource(_Source):
     )
     toast_on_key_change: Literal["read", "stop"] = Field(
         default="read",
-        description="Whether toasted values that a key change leaves out are read "
-        "from the table, or stop the source.",
+        description="Whether TOAST values that a key change leaves out are read from "
+        "the table, or stop the source.",
     )
     allow_synchronous: bool = Field(
         default=False,
-        description="Stream also where synchronous_standby_names names it: commits "
-        "wait for Kafka then.",
+        description="Stream even if synchronous_standby_names names walstream: "
+        "commits then wait for Kafka.",
     )
     detach_after: PositiveDuration = Field(
         default=60.0,
-        description="One of several sinks that lags longer gets a copy of the slot.",
+        description="One of several sinks that lags for longer gets a copy of the "
+        "slot.",
     )
     verbose: bool = Field(
-        default=False, description="Log a line an op, without values."
+        default=False, description="Log one line for each op, without values."
     )
     failover: bool = Field(
         default=False,
-        description="Keep the slot on standbys too (PostgreSQL 17 and later).",
+        description="Also keep the slot on standbys (PostgreSQL 17 and later).",
     )
     encoding: str = Field(
         default="",
-        description="The true encoding of a SQL_ASCII database, which is refused "
-        "without.",
+        description="The real encoding of a SQL_ASCII database, which is refused "
+        "without it.",
     )
     insecure: bool = Field(
-        default=False, description="Allow a server elsewhere without verified TLS."
+        default=False,
+        description="Allow a server on another host without verified TLS.",
     )
 
     @model_validator(mode="after")
@@ -144,36 +151,40 @@ class PolledTable(Section):
     )
     fields: DistinctNames = Field(
         default=[],
-        description="Columns to read, beside the key; [] reads all.",
+        description="Columns to read, besides the key; [] reads all.",
     )
-    limit: int = Field(default=0, ge=0, description="Rows a poll; 0 is no limit.")
+    limit: int = Field(
+        default=0,
+        ge=0,
+        description="Maximum number of rows per poll; 0 means no limit.",
+    )
     start: StartKey = Field(
         default="beginning",
-        description="Where the first poll begins: beginning, end (rows that come from "
+        description="Where the first poll starts: beginning, end (rows that come from "
         "then on), or after:KEY.",
     )
     parallelism: int = Field(
         default=1,
         ge=1,
         le=64,
-        description="Ranges of keys that a poll reads at a time; more than 1 gives up "
+        description="Ranges of keys that a poll reads in parallel; more than 1 loses "
         "the order across keys.",
     )
     gap_timeout: Duration = Field(
         default=3600.0,
-        description="How long a missing key is looked for, since its row may commit "
+        description="How long walstream looks for a missing key, whose row may commit "
         'late; "0" never.',
     )
     max_gaps: int = Field(
         default=100_000,
         ge=1,
         le=1_000_000,
-        description="Gaps between keys that are looked into, at most; while there are "
-        "more, no new rows are read.",
+        description="Maximum number of open gaps between keys; while there are more, "
+        "no new rows are read.",
     )
     on_restart: Literal["stop", "reread"] = Field(
         default="stop",
-        description="When its keys start anew (TRUNCATE, a restored table): stop has "
+        description="If its keys start again (TRUNCATE, a restored table): stop makes "
         "the table wait for an operator, reread reads it from its first key.",
     )
 
@@ -186,25 +197,26 @@ class PolledTable(Section):
 
 class SqlSource(_Source):
     kind: Literal["sql"] = Field(
-        description="What the source is: postgres, sql or kafka."
+        description="Kind of the source: postgres, sql or kafka."
     )
     url: EngineUrl = Field(repr=False, description="URL of a SQLAlchemy engine.")
     password_command: PasswordCommand = Field(
         default=[],
-        description="A command and its arguments that print the password; it is run at "
-        "each connection, without a shell.",
+        description="A command and its arguments that print the password; walstream "
+        "runs it at each connection, without a shell.",
     )
     name: str = Field(
-        default="", description='The name in its records; "" is the source\'s own.'
+        default="", description='Source name in its records; "" is the source\'s own.'
     )
     poll_interval: PositiveDuration = Field(
-        default=5.0, description="How long to wait between two polls."
+        default=5.0, description="Pause between two polls."
     )
     tables: dict[TableName, PolledTable] = Field(
         min_length=1, description="The append-only tables to poll, by name."
     )
     insecure: bool = Field(
-        default=False, description="Allow a server elsewhere without verified TLS."
+        default=False,
+        description="Allow a server on another host without verified TLS.",
     )
 
     @model_validator(mode="after")
@@ -219,18 +231,18 @@ class SqlSource(_Source):
 
 class KafkaSource(_Source):
     kind: Literal["kafka"] = Field(
-        description="What the source is: postgres, sql or kafka."
+        description="Kind of the source: postgres, sql or kafka."
     )
     topics: Annotated[list[TopicName], Field(min_length=1)] = Field(
-        description="The topics of another walstream to pass on."
+        description="Topics of another walstream to relay."
     )
     group: str = Field(
         default="walstream", min_length=1, description="The consumer group."
     )
     on_poison: PoisonPolicy = Field(
         default="stop",
-        description="What a malformed record does: stop, skip, or go to the topic "
-        "named here.",
+        description="What happens to a malformed record: stop, skip, or the name of a "
+        "topic that gets it.",
     )
     consumer: Properties = Field(
         repr=False, description="Properties of librdkafka's consumer."
@@ -239,7 +251,8 @@ class KafkaSource(_Source):
         default=None, description="Where tokens of SASL/OAUTHBEARER come from."
     )
     insecure: bool = Field(
-        default=False, description="Allow a broker elsewhere without verified TLS."
+        default=False,
+        description="Allow a broker on another host without verified TLS.",
     )
 
     @model_validator(mode="after")
@@ -249,12 +262,14 @@ class KafkaSource(_Source):
 
 
 class PackageSource(_Source):
-    kind: str = Field(description="What an installed package calls its source.")
+    kind: str = Field(
+        description="Name under which an installed package registers the source."
+    )
     options: dict[str, Any] = Field(
-        default={}, repr=False, description="What the package's source is told."
+        default={}, repr=False, description="Options of the package's source."
     )
     verbose: bool = Field(
-        default=False, description="Log a line an op, without values."
+        default=False, description="Log one line for each op, without values."
     )
 
 

@@ -1,4 +1,4 @@
-"""What is told to Spark elsewhere: which masters are this machine, spark-defaults.conf.
+"""Spark's own settings: masters on this machine, spark-defaults.conf.
 
 Only `spark/` may load pyspark, and the configuration has to know both before anything
 starts.

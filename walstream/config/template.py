@@ -19,10 +19,12 @@ _HEAD: Final = """\
 walstream's configuration, made by walstream init. `walstream config` shows every key
 with what is in effect, docs/configuration.md explains them, `walstream check` says what
 is missing before `walstream run`."""
-_BACKFILL: Final = 'It runs on Spark, which needs Java 17; "never" needs neither.'
+_BACKFILL: Final = (
+    '"initial", "never" or "only". Spark reads the rows, which needs Java 17; "never"'
+    " needs neither."
+)
 _SECRETS: Final = (
-    "What stands in ${…} is read from the environment or from a file: keep secrets out"
-    " of here."
+    "${…} is read from the environment or from a file: keep secrets out of here."
 )
 _SPELLING: Final = "The file holds it as a connection string spells it: @ as %40."
 _TLS: Final = (
@@ -51,7 +53,7 @@ _OWN_TOPIC: Final = "A topic of its own for one table, and the columns of its ke
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """What a first configuration says; all texts as they are, but for `dsn`."""
+    """Contents of a first configuration; all texts as they are, except `dsn`."""
 
     source: str
     dsn: str  # with its ${…}; a plain ${ is written $${

@@ -24,11 +24,11 @@ _ENCRYPTED: Final = frozenset({"ssl", "sasl_ssl"})
 _KAFKA_PORT: Final = 9092
 
 _MODE_FLAWS: Final = {
-    "verify-ca": "does not check whose certificate it is: any other of that authority "
-    "passes",
-    "require": "checks no certificate: who stands in between can show any",
-    "prefer": "goes on without TLS where the server has none",
-    "allow": "goes on without TLS where the server lets it",
+    "verify-ca": "does not check whose certificate it is: any certificate of that "
+    "authority passes",
+    "require": "checks no certificate: an attacker in between can show any",
+    "prefer": "continues without TLS if the server has none",
+    "allow": "continues without TLS if the server allows it",
     "disable": "uses no TLS",
 }
 
@@ -65,7 +65,7 @@ def check_postgres(
         what = f"leads to {', '.join(remote)}, which is not this machine"
     flaw = "sslmode is not set"
     if mode:
-        flaw = f"sslmode={mode} {_MODE_FLAWS.get(mode, 'is none of libpq')}"
+        flaw = f"sslmode={mode} {_MODE_FLAWS.get(mode, 'is not one of libpq')}"
     yield Problem(
         path,
         f"{what}, and {flaw}: write sslmode=verify-full (with sslrootcert=FILE, or "
@@ -155,10 +155,10 @@ def check_spark(spark: Spark, environment: Mapping[str, str]) -> Iterator[Proble
         wanted = " and ".join(f'"{key}" = "true"' for key in lacking)
         yield Problem(
             ("spark", "master"),
-            "leads off this machine, where tasks carry passwords and rows, and "
-            f"whoever may send one has it run: write {wanted} in [spark.conf] (Spark's "
-            "documentation, Security, says what the cluster needs), or insecure = true "
-            "in [spark]",
+            "leads off this machine, where tasks carry passwords and rows, and anyone "
+            f"who can submit a task can run code: write {wanted} in [spark.conf] "
+            "(Spark's documentation, Security, says what the cluster needs), or "
+            "insecure = true in [spark]",
         )
 
 

@@ -1,7 +1,7 @@
-"""Files of TLS that libpq passes over in silence where they are not there.
+"""TLS files that libpq silently ignores if they are missing.
 
-Without its certificate a client is refused for want of one, if at all; without its
-list of revoked ones it trusts what was revoked.
+Without its certificate a client is at best refused; without its list of revoked ones it
+trusts what was revoked.
 """
 
 import os

@@ -44,14 +44,14 @@ def check_formats(
             elif isinstance(source, KafkaSource) and sink and sink.handlers:
                 yield Problem(
                     ("sources", name, "sinks"),
-                    f"sinks.{sink_name} has handlers: a kafka source passes records on"
-                    " byte for byte, to a sink without",
+                    f"sinks.{sink_name} has handlers: a kafka source relays records "
+                    "byte for byte, to a sink without handlers",
                 )
             elif sink and sink.strict and _backfills(source):
                 yield Problem(
                     ("sources", name, "backfill"),
-                    f"would send rows to sinks.{sink_name}, which is strict, side by "
-                    "side: readers that keep one position pass over those with a lower "
+                    f"would send rows in parallel to sinks.{sink_name}, which is "
+                    "strict: readers that keep one position skip those with a lower "
                     'one; write "never", and once it runs: walstream backfill TABLE',
                 )
             elif sink and isinstance(source, SqlSource) != (sink.format == "row"):
@@ -94,7 +94,7 @@ def check_row_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
         if key in fields and getattr(sink, key) != fields[key].default:
             yield Problem(
                 ("sinks", name, key),
-                'says nothing of rows, and the sink has format "row": leave it out',
+                'has no effect on rows, and the sink has format "row": leave it out',
             )
     if sink.handlers:
         yield Problem(
@@ -106,7 +106,7 @@ def check_row_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
         if mapped.partition_key is not None:
             yield Problem(
                 ("sinks", name, "topics", table, "partition_key"),
-                "is of no use for polled rows, whose key is the table's primary_key: "
+                "has no effect on polled rows, whose key is the table's primary_key: "
                 "leave it out",
             )
 
@@ -170,9 +170,9 @@ def check_topics(
             yield Problem(
                 ("sources", other.source, "sinks"),
                 f'through sinks.{other.sink} it can reach the topic "{topic}", which '
-                f"sources.{one.source} can reach too, and the LSNs of two sources "
-                "order nothing in one topic: write {source} in the sink's topic, or "
-                "give each source a sink with topics of its own",
+                f"sources.{one.source} can reach too, and in one topic the LSNs of "
+                "two sources cannot be ordered: write {source} in the sink's topic, "
+                "or give each source a sink with topics of its own",
             )
     for feed in every:
         yield from _check_loop(feed, sources[feed.source])
@@ -181,7 +181,7 @@ def check_topics(
 def check_parking(
     sources: Mapping[str, Source], sinks: Mapping[str, Sink]
 ) -> Iterator[Problem]:
-    """Keep what is no op out of topics of ops: their readers would not know it."""
+    """Yield problems of topics that mix ops with other records."""
     every = list(feeds(sources, sinks))
     for name, sink in sinks.items():
         if not isinstance(sink, KafkaSinkConfig):
@@ -203,7 +203,7 @@ def check_parking(
 
 
 def _asides(sink: KafkaSinkConfig, feeds: Iterable[Feed]) -> Iterator[tuple[str, str]]:
-    """Yield the topics of what is no op, with their keys."""
+    """Yield the topics of records that are not ops, with their keys."""
     if sink.on_too_large != "stop":
         yield "on_too_large", sink.on_too_large
     for topic in {sink.txinfo_topic(feed.source) for feed in feeds} - {""}:

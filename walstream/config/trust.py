@@ -17,30 +17,30 @@ from walstream.errors import ConfigError
 
 
 def refuse_strangers_file(path: Path) -> None:
-    """Raise ConfigError for a file that somebody else wrote, or may write."""
+    """Raise ConfigError for a file that another user wrote or may write."""
     # a link is its maker's word, whoever owns what it leads to
     link, found = path.lstat(), path.stat()
     name = shlex.quote(f"./{path}" if not path.is_absolute() else str(path))
     owner = next((s.st_uid for s in (link, found) if not _is_ours(s.st_uid)), None)
     if owner is not None:
         raise ConfigError(
-            f"{path.absolute()} belongs to {user_name(owner)}, and a configuration of"
-            " somebody else is not read unless it is named",
-            hint=f"look at it; if it is what you mean: -c {name}",
+            f"{path.absolute()} belongs to {user_name(owner)}, and a configuration of "
+            "another user is read only if you name it",
+            hint=f"look at it; if it is the one you want: -c {name}",
         )
     if _others_write(found):
         raise ConfigError(
-            f"{path.absolute()} can be written by others (mode {_mode(found)}), and"
-            " such a configuration is not read unless it is named",
-            hint=f"chmod go-w {name}, or, if it is what you mean: -c {name}",
+            f"{path.absolute()} can be written by others (mode {_mode(found)}), and "
+            "such a configuration is read only if you name it",
+            hint=f"chmod go-w {name}, or, if it is the one you want: -c {name}",
         )
 
 
 def refuse_strangers_folder(folder: Path, file: Path | None) -> None:
     """Raise ConfigError for a folder that a stranger may have put in its place.
 
-    `file` is the configuration that somebody named: what is in it is believed of its
-    own owner's folder.
+    `file` is the named configuration: what is in it is believed of its own owner's
+    folder.
     """
     try:
         owner = folder.stat().st_uid
@@ -52,11 +52,11 @@ def refuse_strangers_folder(folder: Path, file: Path | None) -> None:
     if doubtful is None:
         return
     raise ConfigError(
-        f"state folder {folder} belongs to {user_name(owner)}, and others than that"
-        f" user and you may have put it there: {doubtful}",
-        hint="if it is what you mean, run the command as that user:"
-        f" sudo -u {shlex.quote(_sudo_name(owner))} walstream ... -c FILE;"
-        f" else name another one in `state`, or chown it",
+        f"state folder {folder} belongs to {user_name(owner)}, and another user may "
+        f"have put it there: {doubtful}",
+        hint="if it is the one you want, run the command as that user: sudo -u "
+        f"{shlex.quote(_sudo_name(owner))} walstream ... -c FILE; else name "
+        "another one in `state`, or chown it",
     )
 
 

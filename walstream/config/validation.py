@@ -24,7 +24,7 @@ from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSour
 
 _PATIENCE_S: Final = 5.0  # a sink that comes back has to be through with less
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
-_NAME_WANTED: Final = "is no name: write a-z, 0-9, _ and -"
+_NAME_WANTED: Final = "is not a valid name: write a-z, 0-9, _ and -"
 
 
 def check(
@@ -43,8 +43,8 @@ def check(
     ):
         yield Problem(
             ("http", "token"),
-            f'is missing: "{config.http.listen}" is reached from elsewhere; write a '
-            'secret, or listen = "127.0.0.1:8321"',
+            f'is missing: "{config.http.listen}" is reachable from other hosts; write '
+            'a secret, or listen = "127.0.0.1:8321"',
         )
     if wrong := _shared(config.http.probes, config.http.listen):
         yield Problem(("http", "probes"), f"{wrong}: write another port")
@@ -136,13 +136,14 @@ def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
     if sink.format != "tungsten" and sink.embed != EMBEDDED:
         yield Problem(
             ("sinks", name, "embed"),
-            f'says nothing of format "{sink.format}", only of "tungsten": leave it out',
+            f'has no effect on format "{sink.format}", only on "tungsten": leave it '
+            "out",
         )
     if sink.strict and sink.format != "row" and sink.on_truncate == "send":
         yield Problem(
             ("sinks", name, "on_truncate"),
-            'is "send", and strict is true: readers that know no TRUNCATE end at it; '
-            'write "stop", or "skip" where they need not hear of one',
+            'is "send", and strict is true: readers that do not know TRUNCATE fail at '
+            'it; write "stop", or "skip" if they need no TRUNCATE',
         )
     yield from topology.check_row_sink(name, sink)
     if isinstance(sink, KafkaSinkConfig):
@@ -164,8 +165,8 @@ def _check_patience(
             if sink is not None and sink.batch_interval > longest_s:
                 yield Problem(
                     ("sinks", name, "batch_interval"),
-                    f"is longer than {longest_s:g} s, so that it would look as if the "
-                    "sink lagged behind the source's others: make it shorter",
+                    f"is longer than {longest_s:g} s, so the sink would seem to lag "
+                    "behind the source's others: make it shorter",
                 )
 
 
@@ -173,8 +174,8 @@ def _check_txinfo(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
     if sink.txinfo != "none" and sink.handlers:
         yield Problem(
             ("sinks", name, "txinfo"),
-            "counts what the source sent, and the sink's handlers may change that: "
-            "give the two a sink each",
+            "counts what the source sent, which the sink's handlers may change: give "
+            "each a sink of its own",
         )
     if sink.txinfo == "records" and sink.format != "tungsten":
         yield Problem(
@@ -185,13 +186,13 @@ def _check_txinfo(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
     if sink.txinfo != "none" and sink.format == "row":
         yield Problem(
             ("sinks", name, "txinfo"),
-            'says nothing of rows, and the sink has format "row": leave it out',
+            'has no effect on rows, and the sink has format "row": leave it out',
         )
     names = {mapped.name for mapped in sink.topics.values()} | {sink.fallback_topic}
     if sink.txinfo in names:
         yield Problem(
             ("sinks", name, "txinfo"),
-            f'"{sink.txinfo}" takes ops too: give it a topic of its own',
+            f'"{sink.txinfo}" also takes ops: give it a topic of its own',
         )
 
 

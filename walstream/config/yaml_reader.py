@@ -30,10 +30,12 @@ def read(path: Path, text: str, deepest: int) -> Document:
             raise RecursionError from None
         problem = _without_content(error.problem or "cannot be read")
         raise ConfigError(
-            f"{path}: is no YAML: {problem}{_position(error.problem_mark)}"
+            f"{path}: is not valid YAML: {problem}{_position(error.problem_mark)}"
         ) from None
     except (yaml.YAMLError, ValueError):  # the latter: a number of too many digits
-        raise ConfigError(f"{path}: is no YAML: a character or number in it") from None
+        raise ConfigError(
+            f"{path}: is not valid YAML: a character or number in it"
+        ) from None
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -72,10 +74,12 @@ class _CoreLoader(_Loader):  # type: ignore[misc] # C or Python: known at run ti
         for key_node, value_node in node.value:
             where = key_node.start_mark
             if key_node.tag == _MERGE_TAG or not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(None, None, "a key that is no text", where)
+                raise yaml.MarkedYAMLError(
+                    None, None, "a key that is not a text", where
+                )
             key = str(key_node.value)
             if key in table:
-                raise yaml.MarkedYAMLError(None, None, "a key stands twice", where)
+                raise yaml.MarkedYAMLError(None, None, "a key is written twice", where)
             table[key] = self.construct_object(value_node, deep=True)
         return table
 

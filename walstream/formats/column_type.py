@@ -1,4 +1,4 @@
-"""What a column's texts are written as: the oid of a built-in type.
+"""Types of columns: the oid of the built-in type that a text is written as.
 
 The server names each type that is not built in by a Type message, and a domain by the
 type that it is made over; the catalog is asked for the same two names. So what is

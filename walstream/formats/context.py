@@ -1,4 +1,4 @@
-"""What an encoder is told beside its table: whose ops they are, and the sink's options.
+"""Context of an encoder beside its table: the source, and the sink's options.
 
 The format `op` needs none of it.
 """
@@ -11,7 +11,7 @@ EMBEDDED: Final = frozenset({"schema", "table", "committime"})
 
 @dataclass(frozen=True, slots=True)
 class SourceOrigin:
-    """Where a source's ops come from."""
+    """Origin of a source's ops."""
 
     host: str = "unknown"  # as its connection string names it
     database: str = ""

@@ -129,7 +129,7 @@ class Number(str):
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """What a record says; of its columns only when asked."""
+    """Contents of a record; its columns are read only on demand."""
 
     host: str
     database: str
@@ -202,7 +202,7 @@ def decode(value: bytes) -> EventRecord:
 
 
 def _refused(what: str) -> WalstreamError:
-    return WalstreamError(f"no event record: {what}")
+    return WalstreamError(f"not an event record: {what}")
 
 
 def _fields(value: bytes) -> dict[str, Any]:

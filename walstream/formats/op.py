@@ -186,7 +186,7 @@ def decode(value: bytes) -> ReplicationOp:
     """Read one record's value back; raise WalstreamError for anything else.
 
     Names in `absent` come back as OMITTED. Unknown fields are ignored; an `lsn` that is
-    no JSON number is refused.
+    not a JSON number is refused.
     """
     try:
         fields = orjson.loads(value)
@@ -207,7 +207,7 @@ def decode(value: bytes) -> ReplicationOp:
             _decode_rows(op, fields["op"], absent)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # JSON of another shape: a list where an object belongs, a field missing
-        raise WalstreamError(f"no op record: {type(error).__name__}") from None
+        raise WalstreamError(f"not an op record: {type(error).__name__}") from None
     return op
 
 

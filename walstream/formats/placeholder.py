@@ -44,7 +44,7 @@ class StandIn(str):
         return str(self.utf8, "utf-8")
 
     def pieces(self) -> Iterator[str]:
-        """Yield it in pieces. Raises UnicodeDecodeError where it is no UTF-8."""
+        """Yield it in pieces. Raises UnicodeDecodeError if it is not UTF-8."""
         utf8 = self.utf8
         start, size = 0, len(utf8)
         while start < size:

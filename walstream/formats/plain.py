@@ -1,4 +1,4 @@
-"""What a database driver returned -> what JSON can hold: `plain`, which never raises.
+"""Values of a database driver -> values of JSON: `plain`, which never raises.
 
 Any value of any engine becomes something, so that no row can stall a poll. What has no
 form of its own here is written as its text.

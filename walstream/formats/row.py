@@ -159,7 +159,7 @@ def decode(value: bytes | str) -> PolledRow:
         if not 0 <= row.timestamp < _LAST_SECOND:
             raise ValueError
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise WalstreamError(f"no row record: {type(error).__name__}") from None
+        raise WalstreamError(f"not a row record: {type(error).__name__}") from None
     return row
 
 

@@ -15,10 +15,10 @@ def whole_rows(encode: Encode) -> Encode:
     def checked(op: ReplicationOp) -> bytes:
         if op.absent or (op.kind is Kind.UPDATE and op.old is None):
             raise HistoryError(
-                f"an op of table {op.table.full_name!r} at ({show(op.lsn)},"
-                f" {op.seq_id}) has no whole old row, and strict is true",
-                hint="put the table under REPLICA IDENTITY FULL, for the ops to come;"
-                " strict = false lets this one pass",
+                f"an op of table {op.table.full_name!r} at ({show(op.lsn)}, "
+                f"{op.seq_id}) has no complete old row, and strict is true",
+                hint="set REPLICA IDENTITY FULL on the table for later ops; strict = "
+                "false lets this one pass",
             )
         return encode(op)
 

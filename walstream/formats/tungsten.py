@@ -48,7 +48,9 @@ class TungstenEncoder:
         """Render one op of this encoder's table; a Truncate is an error."""
         kind = _TYPES.get(op.kind)
         if kind is None:
-            raise WalstreamError(f"a truncated table {self._full_name!r} has no form")
+            raise WalstreamError(
+                f"a TRUNCATE of table {self._full_name!r} has no record"
+            )
         return b'{"_seqno":"%d"%b%b%b,"record":%b,"_optype":"%b"%b}' % (
             op.lsn,
             self._table,

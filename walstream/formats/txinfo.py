@@ -1,4 +1,4 @@
-"""What is said of a whole transaction: how many rows of which table it has; pure.
+"""Facts about a transaction: how many rows of which table it has; pure.
 
     {"txinfo_rowcount":"3","txinfo_rowcount_msg.msg":"1","txinfo_rowcount_msg.sub":"2"}
 

@@ -50,7 +50,7 @@ def _boolean(value: str) -> bytes:
 
 
 def _number(value: str) -> bytes:
-    """Write it as it stands: no digit is lost. NaN and the infinities are texts."""
+    """Write it unchanged: no digit is lost. NaN and the infinities are texts."""
     return value.encode() if _NUMBER.fullmatch(value) else json_text(value)
 
 
@@ -67,7 +67,7 @@ def _moment(value: str) -> bytes:
 
 
 def _json(value: str) -> bytes:
-    """Embed a document as it stands, with every digit, in one line."""
+    """Embed a document unchanged, with every digit, in one line."""
     if not _is_json(value):
         return json_text(value)
     if "\n" in value or "\r" in value:  # between tokens: texts have none

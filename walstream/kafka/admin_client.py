@@ -20,9 +20,9 @@ def admin_client(
     *,
     whose: str = "producer properties",
 ) -> AdminClient:
-    """Return a client; `hear` is called with each error, by the client's `poll`.
+    """Return a client, whose `poll` calls `hear` with each error.
 
-    Raises what is wrong with the properties, which are named as `whose`.
+    Raises ConfigError for wrong properties, which the error calls `whose`.
     """
     given = prepared({**properties, "error_cb": hear})
     try:
@@ -35,5 +35,5 @@ def admin_client(
 
 
 def in_parts(items: list[T], most: int) -> Iterator[list[T]]:
-    """Cut into lists of so many: what one request asks for."""
+    """Return lists of at most `size` items: one for each request."""
     return (items[start : start + most] for start in range(0, len(items), most))

@@ -1,4 +1,4 @@
-"""Where brokers say that they are, before anything is said to them.
+"""Advertised listeners: looked up before any record is sent to them.
 
 A bootstrap server on this machine may name brokers elsewhere, and clients go there with
 passwords and rows. Where nothing encrypts what they say, that is refused: as it is of
@@ -25,11 +25,11 @@ _CUT: Final = KafkaError._TRANSPORT  # noqa: SLF001 - librdkafka's local codes a
 
 
 class BrokersElsewhere(ConfigError):
-    """Brokers are off this machine, and nothing encrypts what is said to them."""
+    """Brokers are off this machine, and the connection is not encrypted."""
 
 
 class Whereabouts:
-    """Looks before the first client of a cluster is made, and now and then."""
+    """Check of the brokers' addresses before the first client, and later again."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Whereabouts:
         self._next = clock()
 
     def look(self, timeout_s: float) -> None:
-        """Raise BrokersElsewhere, or why no broker tells."""
+        """Raise BrokersElsewhere, or the reason why no broker answers."""
         confined = self._confined
         if confined is None or self._clock() < self._next:
             return
@@ -58,7 +58,7 @@ class Whereabouts:
 def _asked(
     properties: ClientProperties, confined: Confined, timeout_s: float
 ) -> list[str]:
-    """Ask one server after the other, until one answers."""
+    """Return the first answer of the servers, asked one after the other."""
     failed: Transient | None = None
     for host, port in broker_addresses(properties):
         doing = f"connecting to {host}:{port}"
@@ -73,7 +73,7 @@ def _asked(
             failed = _away(doing, error)
         except Transient as error:
             failed = error
-    raise failed or Transient("there is no bootstrap server")
+    raise failed or Transient("no bootstrap server is named")
 
 
 def _away(doing: str, error: OSError) -> Transient:

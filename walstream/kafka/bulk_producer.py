@@ -33,7 +33,7 @@ Report = Callable[[KafkaError | None, Message], None]
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """What a sink's producer is made of; picklable."""
+    """Properties of a sink's producer; picklable."""
 
     sink: str
     producer: ClientProperties = field(repr=False)  # complete
@@ -42,7 +42,7 @@ class Outgoing:
 
 
 class BulkProducer:
-    """A producer, and what it was told of its records."""
+    """A producer, and the delivery reports of its records."""
 
     def __init__(
         self, outgoing: Outgoing, check: Callable[[], None], transaction: str = ""
@@ -64,7 +64,7 @@ class BulkProducer:
             self.produce = partial(self.produce, headers=self._standing)
 
     def begin(self, check: Callable[[], None]) -> None:
-        """Begin again, after a `finish`: nothing is in flight."""
+        """Start again after a `finish`: nothing is in flight."""
         self._check = check
         self._delivered = self.sent = 0
         self._failed = None
@@ -89,7 +89,7 @@ class BulkProducer:
         return producer
 
     def acquaint(self, topic: str) -> None:
-        """Be ready to send soon: one with a transaction is."""
+        """Get ready to send; a producer with a transaction is already."""
         acquaint(self._producer, topic)
 
     def send(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
@@ -102,7 +102,7 @@ class BulkProducer:
         self._give((topic, value, key, partition, report), headers)
 
     def send_aside(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
-        """Send one record to another topic than the others'; it is counted here."""
+        """Send one record to another topic; it is counted like the others."""
         self.sent += 1
         self._give((topic, value, key, partition, self._report_aside), self._headers)
 
@@ -151,7 +151,7 @@ class BulkProducer:
             (self._producer.flush if flush else self._producer.poll)(wait_s)
         except KafkaException as error:
             if self._failed is None:
-                self._failed = failure(error.args[0], "the producer gave up")
+                self._failed = failure(error.args[0], "the producer stopped")
         if self._failed is not None:
             raise self._failed
 
@@ -173,10 +173,10 @@ class BulkProducer:
                 raise failure(error.args[0], "committing a chunk") from None
 
     def abandon(self) -> None:
-        """Give up what is in flight, and raise nothing: there is an error already.
+        """Drop what is in flight and raise nothing: there is an error already.
 
-        Records given up in flight may end an idempotent producer, and the next poll
-        raises that as an error of its own, which no retry can cure.
+        Dropping records in flight may end an idempotent producer; the next poll would
+        raise that as an error that no retry can cure.
         """
         with suppress(KafkaException):
             self._producer.purge()

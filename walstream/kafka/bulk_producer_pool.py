@@ -19,7 +19,7 @@ Kind = tuple[object, ...]
 
 
 class BulkProducerPool:
-    """Those that nobody uses now; any thread may take one."""
+    """Idle producers; any thread may take one."""
 
     def __init__(self, now: Callable[[], float] = runtime.monotonic) -> None:
         self._now = now
@@ -30,7 +30,7 @@ class BulkProducerPool:
     def take(
         self, outgoing: Outgoing, topic: str, check: Callable[[], None]
     ) -> BulkProducer:
-        """Return one of these properties, or make it; `check` may end its waits."""
+        """Return an idle producer, or a new one; `check` may end its waits."""
         self.sweep()
         with self._guard:
             kept = self._idle.get(kind_of(outgoing), [])
@@ -43,13 +43,13 @@ class BulkProducerPool:
         return made
 
     def give_back(self, outgoing: Outgoing, sender: BulkProducer) -> None:
-        """Keep one whose records are all delivered."""
+        """Keep a producer whose records are all delivered."""
         with self._guard:
             kept = self._idle.setdefault(kind_of(outgoing), [])
             kept.append((self._now(), sender))
 
     def sweep(self) -> None:
-        """Drop what nobody used for minutes."""
+        """Drop producers that were idle for minutes."""
         if self._pid != os.getpid():  # a producer's threads do not outlive a fork
             self._idle, self._guard, self._pid = {}, threading.Lock(), os.getpid()
         oldest = self._now() - _KEPT_S
@@ -64,7 +64,7 @@ class BulkProducerPool:
 
 
 def kind_of(outgoing: Outgoing) -> Kind:
-    """Return which senders stand for each other: files are named as seen from here."""
+    """Return the kind of a producer: two of one kind are interchangeable."""
     properties = tuple(
         sorted((key, str(one)) for key, one in outgoing.producer.items())
     )

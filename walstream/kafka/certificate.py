@@ -1,4 +1,4 @@
-"""Why a broker's certificate does not hold: librdkafka only says that it does not.
+"""Reasons why a broker's certificate is refused: librdkafka gives none.
 
 One handshake more, by Python's own TLS and with the same authorities, tells an
 authority that is not known, an end of validity and another name apart.
@@ -28,7 +28,7 @@ class CertificateProbe:
         self._names = str(name).lower() != "none"
 
     def at(self, host: str, port: int) -> Outage | None:
-        """Return what is wrong with the one that is shown; None: nothing was found.
+        """Return what is wrong with the broker's certificate; None: nothing was found.
 
         Takes two seconds at most.
         """
@@ -75,9 +75,9 @@ class CertificateProbe:
             )
         if code in _UNKNOWN:
             return Outage(
-                f"{what} is of an authority that is not known: {error.verify_message}",
+                f"{what} is signed by an unknown authority: {error.verify_message}",
                 "set ssl.ca.location to the certificate of the authority that signed"
                 " it",
                 refused=True,
             )
-        return Outage(f"{what} does not hold: {error.verify_message}", _CLOCK)
+        return Outage(f"{what} is not valid: {error.verify_message}", _CLOCK)

@@ -1,4 +1,4 @@
-"""What an operator should know of one Kafka sink before it is run.
+"""Findings of `check` about one Kafka sink.
 
 What stops `run` comes first, in the order in which `run` meets it. The same finding of
 many topics is one, which names the first of them.
@@ -51,7 +51,7 @@ class WantedSink:
 
 
 def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
-    """Look at the brokers and the topics; never raises WalstreamError."""
+    """Return findings about brokers and topics; never raise WalstreamError."""
     findings: list[Finding] = []
     try:
         brokers = cluster.brokers()
@@ -90,7 +90,7 @@ def _of_brokers(error: WalstreamError, cluster: Cluster, wanted: WantedSink) -> 
         if wanted.polled:
             stays = "new rows wait in their tables"
         elif wanted.chained:
-            stays = "records wait in the topics that they come from"
+            stays = "records wait in their upstream topics"
         why = f"run would wait for them; {stays} meanwhile"
         return Finding.waits(error, "brokers-unreachable", subject, why)
     return Finding.of(error, "producer-properties", subject)
@@ -108,7 +108,7 @@ def _of_properties(wanted: WantedSink) -> Iterator[Finding]:
 def _unseen(
     seen: Mapping[str, FoundTopic | WalstreamError], tools: Tools
 ) -> Iterator[tuple[str, Remark]]:
-    """Name those that the brokers do not show."""
+    """Yield findings about topics that the brokers do not show."""
     for name, error in seen.items():
         if isinstance(error, WalstreamError):
             denied = isinstance(error, PermissionLacking)
@@ -138,7 +138,7 @@ def _not_there(
                 Severity.STOP,
                 f"{'was deleted' if met else 'does not exist'}, and create_topics is"
                 " false",
-                "run would end here, before anything is delivered",
+                "run would end here and deliver nothing",
                 tools.create(wanted.creation),
                 (TopicLost if met else TopicMissing).exit_code,
             ),
@@ -148,7 +148,7 @@ def _not_there(
 def _refused(
     refused: Mapping[str, WalstreamError], tools: Tools
 ) -> Iterator[tuple[str, Remark]]:
-    """Name those that the brokers would not create."""
+    """Yield findings about topics that the brokers would not create."""
     for name, error in refused.items():
         denied = isinstance(error, PermissionLacking)
         what = str(error.args[0]).replace(f"creating topic {name!r}: ", "")
@@ -169,7 +169,7 @@ def _seen(
     brokers: Brokers,
     tools: Tools,
 ) -> Iterator[tuple[str, Remark]]:
-    """Judge the topics that are there; `run` looks at the partitions first."""
+    """Yield findings about existing topics; `run` looks at the partitions first."""
     topics = [topic for topic in seen.values() if isinstance(topic, FoundTopic)]
     age_s = wanted.oldest_commit and max(0.0, runtime.time() - wanted.oldest_commit)
     judges: tuple[Callable[[FoundTopic], Iterable[Remark]], ...] = (
@@ -195,7 +195,7 @@ def _without(wanted: WantedSink) -> frozenset[str]:
 
 
 def _since(topic: FoundTopic, before: StoredTopic | None) -> Iterator[Remark]:
-    """Compare a topic with what was kept of it."""
+    """Yield findings about changes of a topic since its last start."""
     found = StoredTopic(topic.partitions, topic.identity)
     before = before or found
     if what := kept.moved(found, before):
@@ -212,7 +212,7 @@ def _since(topic: FoundTopic, before: StoredTopic | None) -> Iterator[Remark]:
             "topic-created-again",
             Severity.WARNING,
             kept.CREATED_AGAIN,
-            "run goes on with the new topic; readers miss what the old one held",
+            "run continues with the new topic; readers miss what the old one held",
         )
 
 
@@ -231,7 +231,7 @@ def _rights(topic: FoundTopic, tools: Tools) -> Iterator[Remark]:
 def _replicas(
     topic: FoundTopic, brokers: Brokers, wanted: WantedSink
 ) -> Iterator[Remark]:
-    gone = "PostgreSQL does not have them any more"
+    gone = "PostgreSQL no longer has them"
     if wanted.polled:
         gone = "only rows that are still there can be sent again"
     elif wanted.chained:
@@ -240,9 +240,9 @@ def _replicas(
         yield Remark(
             "topic-replication",
             Severity.WARNING,
-            f"has 1 replica, and there are {brokers.count} brokers",
-            "while its one broker is away nothing is delivered; with its disk the"
-            f" records are lost, and {gone}",
+            f"has 1 replica, and the cluster has {brokers.count} brokers",
+            "while its only broker is down nothing is delivered; if that disk is lost "
+            f"so are the records, and {gone}",
             Repair(then="kafka-reassign-partitions.sh, with a plan of more replicas"),
         )
 
@@ -250,7 +250,7 @@ def _replicas(
 def _to_create(
     names: list[str], wanted: WantedSink, brokers: Brokers
 ) -> Iterator[Finding]:
-    """Yield of topics that are not there yet what they will be."""
+    """Yield notes about topics that `run` will create."""
     creation = wanted.creation
     if not creation.allowed or not names:
         return
@@ -267,9 +267,9 @@ def _to_create(
         yield warning(
             "topic-replication",
             f"sink {wanted.name}",
-            f"topics will be created with 1 replica, and there are {brokers.count}"
-            " brokers",
-            "while its one broker is away nothing is delivered to a topic",
+            "topics will be created with 1 replica, and the cluster has "
+            f"{brokers.count} brokers",
+            "while its only broker is down nothing is delivered to a topic",
             Repair(
                 then=f"set topic_replication = {min(3, brokers.count)} in"
                 f" [sinks.{wanted.name}]"

@@ -1,4 +1,4 @@
-"""Looks at a cluster as a producer's user sees it: brokers, topics, rights.
+"""The cluster as a producer's user sees it: brokers, topics, rights.
 
 Only asks, and changes nothing. What the answers mean is `checks`' business. A cluster
 that did not answer once is not asked again.
@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """The brokers, and what they give to a topic that does not say."""
+    """The brokers and their defaults for topics."""
 
     count: int
     partitions: int | None = None  # None: may not be read
@@ -80,7 +80,7 @@ class Cluster:
         return str(servers or properties.get("metadata.broker.list", ""))
 
     def brokers(self) -> Brokers:
-        """Count them; raise why none answers."""
+        """Return the brokers; raise the reason if none answers."""
         if self._brokers is None:
             try:
                 self._brokers = self._look()
@@ -115,7 +115,7 @@ class Cluster:
         return config
 
     def topics(self, names: Iterable[str]) -> dict[str, FoundTopic | WalstreamError]:
-        """Describe those that are there, or say why one cannot be seen."""
+        """Return existing topics, or the error of one that cannot be seen."""
         found: dict[str, FoundTopic | WalstreamError] = {}
         for part in in_parts(sorted(names), _AT_ONCE):
             found |= self._describe(part)
@@ -200,7 +200,7 @@ class Cluster:
             self._login_refused = error
 
     def _wait(self, answer: "Future[Answer]", doing: str) -> Answer:
-        """Wait for an answer; give up early where every broker refuses."""
+        """Return an answer; raise early if every broker refuses."""
         deadline = runtime.monotonic() + _TIMEOUT_S
         while not answer.done():
             self._connected().poll(_POLL_S)
@@ -216,7 +216,7 @@ class Cluster:
             raise
 
     def _unanswered(self, doing: str) -> WalstreamError:
-        """Return why no broker answers, as far as librdkafka told."""
+        """Return the reason why no broker answers, as far as librdkafka knows."""
         found = self._hearing.outage
         if found is None:
             hint = "walstream tries again by itself"

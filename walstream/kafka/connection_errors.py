@@ -1,4 +1,4 @@
-"""What a client of Kafka's says while brokers do not answer: the cause, and its cure.
+"""Errors of a Kafka client while brokers do not answer: the cause and its cure.
 
 librdkafka repeats itself, and says several things of one trouble: that a connection was
 cut, that a login was refused, that all brokers are down. Each code is logged once an
@@ -37,22 +37,22 @@ _OPENSSL: Final = "SSL routines"
 _log = structlog.get_logger()
 _SIZE: Final = re.compile(r"^(?:\w+://)?(\S+)/\S+: .*Invalid response size (-?\d+)")
 _LARGEST: Final = 100_000_000  # bytes of an answer of Kafka: librdkafka's own bound
-_LISTENER: Final = "see that security.protocol is that of the broker's listener"
+_LISTENER: Final = "check that security.protocol is that of the broker's listener"
 # what a code's words contain, and what then is to be done; "" fits all that is left
 _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
     **dict.fromkeys(
         LOGIN,
         (
-            ("nsupported", "correct sasl.mechanism: the broker takes another"),
+            ("nsupported", "correct sasl.mechanism: the broker wants another"),
             *(
-                (said, "see that `oauth` makes tokens which the broker takes")
+                (said, "check that `oauth` makes tokens that the broker accepts")
                 for said in ("OAUTHBEARER", "invalid_token")
             ),
             (
                 "",
                 (
-                    "correct sasl.username or sasl.password; ${file:...} is read anew"
-                    " by itself"
+                    "correct sasl.username or sasl.password; ${file:...} is read "
+                    "again by itself"
                 ),
             ),
         ),
@@ -61,8 +61,8 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
         (
             _UNVERIFIED,
             (
-                "correct ssl.ca.location, or renew the broker's certificate: it has"
-                " expired, or another name, or is of another authority"
+                "correct ssl.ca.location, or renew the broker's certificate: it has "
+                "expired, names another host, or is signed by another authority"
             ),
         ),
         (
@@ -90,11 +90,11 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
     _CUT: (
         (
             "Connection refused",
-            "start the broker, or correct bootstrap.servers: nothing listens there",
+            "start the broker, or correct bootstrap.servers: that port is closed",
         ),
         ("PLAINTEXT", _LISTENER),
-        ("timed out", "see whether a firewall stands in between"),
-        ("", "see that the broker runs, and that this machine reaches it"),
+        ("timed out", "check whether a firewall blocks the way"),
+        ("", "check that the broker runs and that this machine can reach it"),
     ),
     _ALL_DOWN: (("", f"start the brokers if they are down, or {_LISTENER}"),),
 }
@@ -111,7 +111,7 @@ def lacks_token(error: KafkaError) -> bool:
 
 
 def outage(error: KafkaError) -> Outage:
-    """Return what keeps a client from its brokers, and what to do."""
+    """Return the reason why a client cannot reach its brokers, and the next step."""
     text, code = unreached(error), _code(error)
     if stranger := _stranger(error):
         return stranger
@@ -130,7 +130,7 @@ def _stranger(error: KafkaError) -> Outage | None:
     if found is None or 0 <= int(found[2]) <= _LARGEST:
         return None
     return Outage(
-        f"what {found[1]} said is no answer of Kafka",
+        f"{found[1]} sent an answer that is not Kafka's",
         f"correct bootstrap.servers: another program listens there; or {_LISTENER}",
     )
 
@@ -162,7 +162,7 @@ class ConnectionErrors:
         self._looking = False  # at a certificate
 
     def hear(self, error: KafkaError) -> None:
-        """Take an error in; a certificate is looked at in another thread."""
+        """Note an error; a certificate is checked in another thread."""
         address, code = _ADDRESS.match(error.str()), _code(error)
         if code != _TLS or _UNVERIFIED not in error.str() or address is None:
             self._keep(code, outage(error))
@@ -180,7 +180,7 @@ class ConnectionErrors:
         self._say()
 
     def __bool__(self) -> bool:
-        """Return whether anything was heard since it was over."""
+        """Return whether any error came since the last outage ended."""
         return bool(self._heard) or self._looking
 
     @property
@@ -190,14 +190,14 @@ class ConnectionErrors:
 
     @property
     def outage(self) -> Outage | None:
-        """The most telling cause that was heard lately; None: none was."""
+        """Most telling recent cause; None if there was none."""
         heard, now = dict(self._heard), self._clock()
         fresh = [code for code, (_, at) in heard.items() if now - at < _STALE_S]
         code = min(fresh or heard, key=_telling, default=None)
         return None if code is None else heard[code][0]
 
     def log(self, event: str, **fields: object) -> None:
-        """Log each cause that was not; `event` is for the first of an outage."""
+        """Log each new cause; `event` is for the first of an outage."""
         for code in sorted(dict(self._heard).keys() - self._told, key=_telling):
             first = not self._told
             self._told.add(code)
@@ -208,7 +208,7 @@ class ConnectionErrors:
             _log.warning(words, **fields, **{ERROR: found.why, HINT: found.hint})
 
     def end(self) -> None:
-        """Forget all of it: brokers answer."""
+        """Forget all causes: brokers answer."""
         self._heard = {}
         self._told = set()
 

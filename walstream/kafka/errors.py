@@ -1,4 +1,4 @@
-"""What a Kafka error means: try again, or an operator is needed."""
+"""Translation of Kafka errors: try again, or an operator is needed."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,9 +23,9 @@ from walstream.kafka.connection_errors import LOGIN, outage
 _REFUSED: Final = {
     KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes",
     KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes",
-    KafkaError.INVALID_RECORD: "see what the topic demands of a record",
+    KafkaError.INVALID_RECORD: "check what the topic demands of a record",
     KafkaError.INVALID_TIMESTAMP: "raise message.timestamp.before.max.ms of the topic",
-    KafkaError.POLICY_VIOLATION: "see the broker's policy",
+    KafkaError.POLICY_VIOLATION: "check the broker's policy",
 }
 _GONE: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -41,7 +41,10 @@ _DENIED: Final = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 _UNFIT: Final = (
-    ("ssl.key.", "correct ssl.key.location; of an encrypted key, ssl.key.password"),
+    (
+        "ssl.key.",
+        "correct ssl.key.location, or ssl.key.password if the key is encrypted",
+    ),
     ("ssl.certificate.", "correct ssl.certificate.location"),
     ("ssl.ca.", "correct ssl.ca.location"),
     ("", "correct the property: librdkafka's CONFIGURATION.md lists all"),
@@ -51,7 +54,7 @@ _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITION
 
 
 def failure(error: KafkaError, doing: str) -> WalstreamError:
-    """Turn a Kafka error into one of ours: code, subject, the next command."""
+    """Return a Kafka error as one of walstream's: code, subject, the next command."""
     text = f"{doing}: {error.str()} ({error.name()})"
     code = error.code()
     if code in _REFUSED:
@@ -70,7 +73,7 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
 
 
 def creation_error(name: str, error: KafkaException) -> WalstreamError:
-    """Return why a topic cannot be created."""
+    """Return the error of a topic that cannot be created."""
     if error.args[0].code() in _MISCONFIGURED:
         return ConfigError(
             f"creating topic {name!r}: {error.args[0].str()}",
@@ -80,15 +83,15 @@ def creation_error(name: str, error: KafkaException) -> WalstreamError:
 
 
 def topic_lost(name: str, what: str) -> WalstreamError:
-    """Make the error of a topic whose records are gone."""
+    """Return the error of a topic whose records are gone."""
     return TopicLost(
-        f"topic {name!r} {what}: what was delivered to it before is gone",
-        hint="see that readers know; walstream run goes on with the new topic",
+        f"topic {name!r} {what}: the records delivered to it before are gone",
+        hint="tell its readers; then walstream run continues with the new topic",
     )
 
 
 def topics_missing(names: Sequence[str]) -> WalstreamError:
-    """Make the error of topics that are not there, and are not ours to create."""
+    """Return the error of missing topics that walstream may not create."""
     if len(names) == 1:
         what, them = f"topic {names[0]!r} does not exist", "it"
     else:
@@ -105,7 +108,7 @@ def topics_missing(names: Sequence[str]) -> WalstreamError:
 def unfit(
     error: KafkaException, what: str, properties: ClientProperties
 ) -> ConfigError:
-    """Make the error of properties with which librdkafka makes no client."""
+    """Return the error of properties that librdkafka refuses."""
     text = error.args[0].str()
     if (found := tls_files.flaw(properties, text)) is not None:
         return ConfigError(f"{what}: {found.what}", hint=found.hint)

@@ -1,7 +1,7 @@
-"""Ends the transactions of producers elsewhere, which nobody may know to be dead.
+"""Fencing: ends transactions of producers elsewhere, which may still be alive.
 
-Who takes a transactional.id is its only producer from then on: what an older one has
-open is aborted, and it can commit nothing more.
+The last producer with a transactional.id is its only one: what an older one has open is
+aborted, and it can commit nothing more.
 """
 
 import logging
@@ -34,7 +34,7 @@ TRANSACTION: Final[ClientProperties] = {
 def fence(
     given: ClientProperties, ids: Iterable[str], stopped: Callable[[], bool]
 ) -> None:
-    """Take these transactional.ids from whoever has them; raise when one is not taken.
+    """Take over these transactional.ids; raise if one cannot be taken.
 
     With an operator's producer properties. Nothing of an older producer of theirs is
     written behind what is written after this.
@@ -60,7 +60,7 @@ def fence(
     with runtime.thread_pool(_AT_A_TIME, thread_name_prefix="fencing") as threads:
         for some in _batches(ids):
             if stopped():
-                raise Transient("stopped while older tasks were being fenced")
+                raise Transient("stopped while earlier tasks were being fenced")
             for _ in threads.map(take, some):
                 pass
 

@@ -12,7 +12,7 @@ _STILL_MS: Final = 1000  # less is a busy machine's
 
 
 class Pulse:
-    """How long this process stood still, in all: beats that came late say so.
+    """Total time for which this process was frozen: late beats show it.
 
     By the wall clock, which a suspended machine's monotonic one may not follow. When it
     is set forward the stream begins again for nothing. Its host is the one under which
@@ -26,7 +26,7 @@ class Pulse:
         self._still_ms = 0
 
     def beat(self) -> tuple[int, int]:
-        """Return the time, and for how long it stood still until now (milliseconds)."""
+        """Return the time, and how long the process was frozen until now, in ms."""
         with self._lock:
             now_ms = int(self._host.time() * 1000)
             late_ms = now_ms - (self.last_ms or now_ms)
@@ -67,19 +67,19 @@ class TurnClock:
         self._still_ms = self._pulse.beat()[1]
 
     def turn(self) -> int:
-        """Return how many milliseconds the process stood still since the last turn."""
+        """Return how many ms the process was frozen since the last turn."""
         before_ms = self._still_ms
         self.now_ms, self._still_ms = self._pulse.beat()
         return self._still_ms - before_ms
 
 
 def stood_still(still_ms: int) -> Restart:
-    """Make the error of a process that was stopped for so long, as its clock says.
+    """Return the error of a process that was frozen for this long.
 
-    Somebody else may go on from the position by then: what was under way was purged,
-    and comes again unless it did already.
+    Another instance may continue from the position by then: records in flight were
+    purged, and are sent again if they were not yet.
     """
     return Restart(
-        f"this process stood still for {still_ms / 1000:.0f} s: what was under way to"
-        " Kafka is given up, and sent again from the position"
+        f"this process was frozen for {still_ms / 1000:.0f} s: records in flight to "
+        "Kafka are dropped and sent again from the position"
     )

@@ -1,4 +1,4 @@
-"""A consumer group as members and onlookers see it: properties, offsets, errors.
+"""A consumer group, for members and observers: properties, offsets, errors.
 
 What is set here keeps the promises: offsets move only when they are told, and a jump
 over what was deleted shows.
@@ -55,35 +55,35 @@ DENIED: Final = {
 
 
 class StoredOffset(NamedTuple):
-    """What the group knows of a partition."""
+    """Stored offset of a group in one partition."""
 
     offset: int | None  # None: nothing was ever stored
     note: str = ""  # what its reader kept beside it
 
 
 class GroupListener(Protocol):
-    """Who reads the partitions. Called from within `GroupConsumer.poll` and `close`."""
+    """Reader of the partitions. Called from within `GroupConsumer.poll` and `close`."""
 
     def begins(self, topic: str) -> str:
-        """Note that the group knows no partition of a topic; may raise.
+        """Return the metadata for a topic that is new to the group; may raise.
 
         Gives what is kept beside its first offsets.
         """
 
     def assigned(self, stored: Mapping[Partition, StoredOffset]) -> None:
-        """Note that these are ours from now on; may raise."""
+        """Note that these partitions are assigned; may raise."""
 
     def revoked(self, places: Collection[Partition]) -> None:
-        """Let go of these: what was read of them is to be delivered and stored now."""
+        """Deliver and store what was read of these partitions: they are revoked."""
 
     def lost(self, places: Collection[Partition]) -> None:
-        """Note that somebody else may have these already: nothing may be stored."""
+        """Note that another member may have these already: nothing may be stored."""
 
 
 def places(
     given: ClientProperties, group: str, topics: Iterable[str], timeout_s: float
 ) -> dict[Partition, GroupOffset]:
-    """Ask how far a group is, in those topics that are there; nobody joins it."""
+    """Return a group's offsets in existing topics, without joining it."""
     properties = {**given, "group.id": group}
     properties.pop("auto.offset.reset", None)
     with TopicReader(properties, timeout_s=timeout_s) as reader:
@@ -147,7 +147,7 @@ def upstream_properties(given: ClientProperties, group: str) -> dict[str, object
 
 
 def session_timeout_ms(given: ClientProperties, group: str) -> int:
-    """Return after how long a silent member loses its partitions.
+    """Return the time after which a silent member loses its partitions.
 
     Where the broker times, and is not asked, it is taken to be no more than usual.
     """
@@ -156,20 +156,20 @@ def session_timeout_ms(given: ClientProperties, group: str) -> int:
 
 
 def spelt(place: Partition) -> str:
-    """Name a partition in a sentence."""
+    """Return a partition's name for a sentence."""
     return f"topic {place.topic!r} partition {place.number}"
 
 
 def gap(
     given: ClientProperties, group: str, place: Partition, offset: int | None
 ) -> HistoryError:
-    """Make the error of a group whose next record is not there."""
+    """Return the error of a group whose next record is gone."""
     at = f" {offset}" if offset is not None and offset >= 0 else ""
     return HistoryError(
-        f"{spelt(place)}: the group's next offset{at} is not there: records were"
-        " deleted before they were passed on, or the topic was made anew",
-        hint="see that readers know; then let the group go on with the oldest record of"
-        " that partition",
+        f"{spelt(place)}: the group's next offset{at} does not exist: records were "
+        "deleted before they were relayed, or the topic was created again",
+        hint="tell the readers; then let the group continue with the oldest record of "
+        "that partition",
         repair=offset_repair(
             given, group, f"{place.topic}:{place.number}", "--to-earliest"
         ),
@@ -177,20 +177,20 @@ def gap(
 
 
 def offset_repair(given: ClientProperties, group: str, where: str, to: str) -> Repair:
-    """Make the command that sets a group's offsets, while nobody is in the group."""
+    """Return the command that sets a group's offsets while it has no members."""
     tools = Tools.of(given, str(given.get("bootstrap.servers", "")))
     return tools.offsets(group, where, to)
 
 
 def reading_failure(error: KafkaError, doing: str) -> WalstreamError:
-    """Make the error of one who reads: the hints of a sink are not for it."""
+    """Return the error of a reader, without the hints that are for sinks."""
     if error.code() in LOGIN:
         return failure(error, doing)
     if error.code() in DENIED:
         return PermissionLacking(
             f"{doing}: {error.str()} ({error.name()})",
-            hint="allow DESCRIBE and READ on the topics, and READ on the group, to the"
-            " consumer's user; then: walstream run",
+            hint="grant the consumer's user DESCRIBE and READ on the topics, and READ "
+            "on the group; then: walstream run",
         )
     found = failure(error, doing)
     if isinstance(found, Transient):

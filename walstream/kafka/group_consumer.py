@@ -1,8 +1,8 @@
 """A member of a consumer group: reads several topics, and stores offsets in the group.
 
 Offsets move only when they are told: nothing is stored by itself. An offset that the
-topic does not have any more stops, and is never jumped over. What is kept beside each
-offset is its reader's business.
+topic no longer has is an error and never skipped. What is kept beside each offset is
+its reader's business.
 """
 
 import logging
@@ -60,7 +60,7 @@ class GroupConsumer:
 
     @property
     def away(self) -> str:
-        """Why no broker answers, as far as it is known; "" where one does."""
+        """Reason why no broker answers, as far as known; "" if one does."""
         return self._trouble.away
 
     def subscribe(self) -> None:
@@ -73,7 +73,7 @@ class GroupConsumer:
         )
 
     def poll(self, timeout_s: float, limit: int) -> list[TopicRecord]:
-        """Return records that are there, or wait for one; serve the group meanwhile."""
+        """Return arrived records, or wait for one; serve the group meanwhile."""
         # one call: what was fetched before a partition was taken must not come after
         messages = self._consumer.consume(limit, timeout=0)
         trouble = self._trouble
@@ -93,7 +93,7 @@ class GroupConsumer:
         return records
 
     def pause(self, *, paused: bool) -> None:
-        """Fetch nothing, or go on; the membership stays."""
+        """Pause or resume fetching; the membership stays."""
         if paused == self._paused:
             return
         self._paused = paused
@@ -104,7 +104,7 @@ class GroupConsumer:
     def store(
         self, offsets: Mapping[Partition, tuple[int, str]], *, wait: bool
     ) -> None:
-        """Store offsets and what is kept beside them; failing, they are stored again.
+        """Store offsets and their metadata; after a failure they are stored again.
 
         Raises Transient when they were to be waited for and were not taken.
         """

@@ -1,8 +1,8 @@
-"""What goes wrong while a member of a group reads: what passes, and what it means.
+"""Errors of a group member while it reads: which ones pass, and what they mean.
 
-librdkafka goes on by itself behind a passing error. Behind any other it stands still,
-or goes on behind what it could not read: a member stops there, and begins again at the
-offset that the group stored.
+librdkafka goes on by itself behind a passing error. After any other it stops, or skips
+what it could not read: so a member stops there, and starts again at the group's stored
+offset.
 """
 
 from typing import Final
@@ -44,7 +44,7 @@ _BROKEN: Final = {
 def reading_trouble(
     error: KafkaError, group: str, place: Partition | None, offset: int | None
 ) -> WalstreamError | None:
-    """Make the error of one who cannot read on; None: it passes by itself.
+    """Return the error of a member that cannot read on; None if it passes by itself.
 
     `place` is None where it is the group's trouble.
     """
@@ -60,14 +60,14 @@ def reading_trouble(
     text = f"reading {where}: {error.str()} ({error.name()})"
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
         return HistoryError(
-            f"{text}: the consumer takes no record of that size",
+            f"{text}: the record is larger than the consumer accepts",
             hint='raise "receive.message.max.bytes" and "fetch.message.max.bytes" of'
             " the source's consumer, then: walstream run",
         )
     if code in _BROKEN:
         return Transient(
             text,
-            hint="walstream tries again by itself, and passes nothing over; if it"
-            " stays, the broker's copy is damaged: let another replica lead",
+            hint="walstream tries again by itself and skips nothing; if this persists, "
+            "the broker's copy is damaged: let another replica lead",
         )
     return Transient(text, hint="walstream tries again by itself")

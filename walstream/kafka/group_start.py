@@ -1,4 +1,4 @@
-"""Where a member begins in the partitions that it was given: what the group knows.
+"""Start of a member in its assigned partitions, by the group's offsets.
 
 A topic of which the group knows nothing is begun whole, and that is stored at once.
 """
@@ -31,7 +31,7 @@ _ERROR: Final = "error"
 
 
 class GroupStart:
-    """Goes by the operator's `auto.offset.reset`, which the client is not told."""
+    """Start offsets, by `auto.offset.reset`, which the client does not get."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class GroupStart:
         return self._stored(consumer, where) if unknown else stored
 
     def first(self, stored: StoredOffset, place: Partition) -> int:
-        """Decide where to begin: never beyond what the group has not read."""
+        """Return where to start: never beyond what the group has not read."""
         if stored.offset is not None:
             return stored.offset
         if self._begin == _ERROR:
             raise HistoryError(
                 f"group {self._group!r} has no offset of {spelt(place)}, and"
                 ' "auto.offset.reset" is "error"',
-                hint="store one for the group, or leave the property out: it then"
-                " begins with the oldest record",
+                hint="store one for the group, or remove the property: the group then "
+                "starts with the oldest record",
             )
         return OFFSET_BEGINNING
 

@@ -1,8 +1,8 @@
-"""The last ops of topics: how far what readers can have seen goes.
+"""The last ops of topics: the furthest that readers can have seen.
 
-Read from each partition's end. What takes an offset and is no op (a transaction's
-marker, a tombstone, somebody else's record) needs a look further back, which is
-bounded, as is the time of it all.
+Read from each partition's end. An offset without an op (a transaction's marker, a
+tombstone, a foreign record) needs a look further back. That look and the total time are
+bounded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ class LastOp:
 
 @dataclass(frozen=True, slots=True)
 class TopicEnd:
-    """What one topic ends with."""
+    """End of one topic."""
 
     topic: str
     partitions: int | None  # null: there is no such topic
@@ -82,7 +82,7 @@ def _problem(
     topic: str, existing: Mapping[str, int], unread: Mapping[Partition, str]
 ) -> str:
     if topic not in existing:
-        return "there is no such topic"
+        return "the topic does not exist"
     problems = [what for partition, what in unread.items() if partition.topic == topic]
     return problems[0] if problems else ""
 

@@ -1,8 +1,8 @@
-"""Has librdkafka log in over a connection of ours, which is then ours alone.
+"""Login by librdkafka over a connection of walstream, which then owns it alone.
 
 Each way to log in is librdkafka's: PLAIN, SCRAM, OAUTHBEARER, Kerberos. It connects to
 a socket of this process, and what it says until it is logged in goes on to the broker.
-Its first question after that is not passed on: it never hears of another broker.
+Its first request after that is not forwarded: it never learns of another broker.
 """
 
 import socket
@@ -60,8 +60,8 @@ def log_in(
         )
     raise Transient(
         "Kafka closed the connection at the login",
-        hint="see that security.protocol is that of the broker's listener, and the"
-        " broker's log",
+        hint="check that security.protocol is that of the broker's listener, and read "
+        "the broker's log",
     )
 
 

@@ -1,4 +1,4 @@
-"""What went wrong for a member of a group: what ends it, and what it only waits for."""
+"""Trouble of a group member: what ends it, and what it waits for."""
 
 from collections.abc import Callable
 from typing import Final
@@ -29,7 +29,7 @@ _log = structlog.get_logger()
 
 
 class MemberTrouble:
-    """Kept until the member asks: the client's callbacks raise nothing."""
+    """Errors, kept until the member asks: the client's callbacks raise nothing."""
 
     def __init__(self, given: ClientProperties, group: str) -> None:
         self._given = given
@@ -42,7 +42,7 @@ class MemberTrouble:
 
     @property
     def away(self) -> str:
-        """Why no broker answers, as far as it is known; "" where one does."""
+        """Reason why no broker answers, as far as known; "" if one does."""
         if not self._is_away:
             return ""
         found = self._hearing.outage
@@ -76,7 +76,7 @@ class MemberTrouble:
         if error.code() in DENIED:
             self.fail(reading_failure(error, f"reading from {self._servers}"))
         elif error.fatal():
-            self.fail(Transient(f"the consumer gave up: {error.str()}"))
+            self.fail(Transient(f"the consumer stopped: {error.str()}"))
         elif error.code() == _AWAY:
             self._is_away = True
 

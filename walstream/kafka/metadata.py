@@ -1,7 +1,7 @@
-"""Which brokers a cluster names, asked over a socket: nobody of them is talked to.
+"""Names of a cluster's brokers, asked over a socket, without connecting to them.
 
-A client of librdkafka's connects to the brokers that it hears of, and logs in there,
-before it hands their names over. Metadata of Kafka's protocol, version 4: of no topic.
+A librdkafka client connects to each broker that it learns of, and logs in, before it
+returns their names. Metadata of Kafka's protocol, version 4: of no topic.
 """
 
 import socket
@@ -19,7 +19,7 @@ _LARGEST: Final = 16 << 20  # bytes; more is no answer of Kafka's
 
 
 class NotKafka(OSError):
-    """What came is no answer of a broker's."""
+    """The answer does not come from a Kafka broker."""
 
 
 def hosts(connection: socket.socket) -> list[str]:
@@ -32,7 +32,7 @@ def hosts(connection: socket.socket) -> list[str]:
     try:
         return _hosts_in(answer)
     except (struct.error, UnicodeDecodeError):
-        raise NotKafka("the answer is none of Kafka's") from None
+        raise NotKafka("the answer is not Kafka's") from None
 
 
 def _hosts_in(answer: bytes) -> list[str]:
@@ -51,7 +51,7 @@ def _text(answer: bytes, at: int) -> tuple[str, int]:
     at += _SHORT.size
     end = at + max(length, 0)  # -1 is null
     if end > len(answer):
-        raise struct.error("a text reaches beyond the end")
+        raise struct.error("a text extends beyond the end")
     return answer[at:end].decode(), end
 
 
@@ -67,7 +67,7 @@ def read_frame(connection: socket.socket) -> bytes | None:
         return None
     (size,) = _SIZE.unpack(head)
     if not 0 <= size <= _LARGEST:
-        raise NotKafka("the answer is none of Kafka's")
+        raise NotKafka("the answer is not Kafka's")
     return _read(connection, size)
 
 

@@ -16,7 +16,7 @@ _log = structlog.get_logger()
 
 
 class OffsetCommit:
-    """What one member stores; the client's callbacks tell whether it is stored."""
+    """Offsets that one member stores; callbacks of the client report the outcome."""
 
     def __init__(self, group: str, fail: Callable[[WalstreamError], None]) -> None:
         """`fail` hears what no other try would cure."""
@@ -107,7 +107,7 @@ class OffsetCommit:
         return found
 
     def forget(self, places: Iterable[Partition]) -> None:
-        """Note that these are somebody else's."""
+        """Note that these partitions belong to another member."""
         self._unstored.difference_update(places)
 
 

@@ -1,4 +1,4 @@
-"""Where records lie, and how far a group is there: known without a client."""
+"""Places of records, and a group's offsets there: plain data."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,14 +16,14 @@ class OffsetBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """How far a group is in one partition."""
+    """Progress of a group in one partition."""
 
     stored: int | None  # the offset to go on from; None: it never stored one
     bounds: OffsetBounds
 
     @property
     def behind(self) -> int:
-        """Records that wait, about: markers of transactions count too."""
+        """Approximate count of waiting records: markers of transactions count too."""
         first, end = self.bounds
         return max(0, end - max(first, self.stored or 0))
 

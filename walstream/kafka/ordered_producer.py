@@ -1,8 +1,8 @@
-"""The outbox: records into one producer, in order, each delivery accounted for.
+"""The ordered producer: records in order, each delivery accounted for.
 
 After the first failed delivery nothing more is produced: the producer is purged and
-closed, and the stream starts again from the position, so that no record is ever
-overtaken by one that came after it.
+closed, and the stream starts again from the position. So a later record never overtakes
+an earlier one.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ _log = structlog.get_logger()
 
 
 class _Trouble:
-    """Trouble that belongs to no record: each cause is said once, and its end."""
+    """Trouble that belongs to no record: each cause is logged once, and its end."""
 
     def __init__(self, sink: str, properties: ClientProperties) -> None:
         self._sink = sink
@@ -46,7 +46,7 @@ class _Trouble:
         self.hear = self._hearing.hear
 
     def _say(self) -> None:
-        event = "Kafka is in trouble: records wait"
+        event = "Kafka does not take records: they wait"
         self._hearing.log(event, **{SINK: self._sink})
 
     @property
@@ -112,24 +112,24 @@ class OrderedProducer:
         self._asked = False
 
     def acquaint(self, topic: str) -> None:
-        """Be ready to send soon: before the first record of any topic comes."""
+        """Get ready to send before the first record of any topic comes."""
         if not self._asked:
             self._asked = True
             acquaint(self._producer, topic)
 
     @property
     def in_flight(self) -> int:
-        """Records, and the producer's own requests, under way."""
+        """Count of records and of the producer's own requests in flight."""
         return len(self._producer)
 
     @property
     def unreachable(self) -> bool:
-        """Return whether Kafka was in trouble when it was last heard of."""
+        """Return whether Kafka was in trouble at its last sign."""
         return self._trouble.is_on
 
     @property
     def outage(self) -> Outage | None:
-        """Why Kafka does not answer, as far as it is known."""
+        """Reason why Kafka does not answer, as far as known."""
         return self._trouble.outage
 
     @property
@@ -173,11 +173,11 @@ class OrderedProducer:
         return True
 
     def _poll(self, wait_s: float) -> None:
-        """Serve the callbacks. A producer that gives up raises through them."""
+        """Serve the callbacks. A producer that has failed raises through them."""
         try:
             self._producer.poll(wait_s)
         except KafkaException as error:
-            self.fail(failure(error.args[0], "the producer gave up"))
+            self.fail(failure(error.args[0], "the producer stopped"))
             self._hear_why()
 
     def _flush(self) -> None:
@@ -185,11 +185,11 @@ class OrderedProducer:
         try:
             self._producer.flush(_FLUSH_S)
         except KafkaException as error:
-            self.fail(failure(error.args[0], "the producer gave up"))
+            self.fail(failure(error.args[0], "the producer stopped"))
             self._hear_why()
 
     def _hear_why(self) -> None:
-        """Take the last deliveries in: their errors tell the cause."""
+        """Serve the last deliveries: their errors have the cause."""
         deadline = runtime.monotonic() + _LAST_WORDS_S
         while len(self._producer) and runtime.monotonic() < deadline:
             with contextlib.suppress(KafkaException):  # it says so again
@@ -209,7 +209,7 @@ class OrderedProducer:
         transaction: Counted,
         headers: Headers | None = None,
     ) -> None:
-        """Produce one record, now or in its turn; count it in its transaction.
+        """Produce one record, now or in turn; count it in its transaction.
 
         Behind one that failed it is counted, and stays so: it comes again.
         """
@@ -278,7 +278,7 @@ class OrderedProducer:
         timestamp_ms: int,
         headers: Headers | None,
     ) -> bool:
-        """Return one record to the producer; False when its queue is full."""
+        """Pass one record to the producer; return False if its queue is full."""
         try:
             self._produce(
                 topic,
@@ -311,7 +311,7 @@ class OrderedProducer:
             self.fail(failure(error, f"delivering to {where}"))
 
     def answers(self) -> None:
-        """Note that Kafka is not in trouble any more."""
+        """Note that Kafka's trouble is over."""
         self._trouble.end()
 
     def fail(self, error: WalstreamError) -> None:
@@ -320,7 +320,7 @@ class OrderedProducer:
             self._failure = error
 
     def close(self, wait_s: float) -> None:
-        """Wait so long for what is in flight, unless some failed; then give it up."""
+        """Wait this long for what is in flight, unless some failed; then drop it."""
         deadline = runtime.monotonic() + wait_s
         while self.lets_wait and runtime.monotonic() < deadline:
             self._poll(_POLL_S)

@@ -1,4 +1,4 @@
-"""Whether Kafka is back: without records nothing else would tell.
+"""Probe for the end of an outage: without records nothing else shows it.
 
 A producer that has nothing to deliver hears that brokers are away, and never that they
 came back.
@@ -14,7 +14,7 @@ _EVERY_S: Final = 2.0
 
 
 class Answering(Protocol):
-    """Who has trouble with Kafka, and wants to hear that it is over."""
+    """User of Kafka that wants to learn when an outage is over."""
 
     @property
     def unreachable(self) -> bool: ...
@@ -23,10 +23,10 @@ class Answering(Protocol):
 
 
 class BrokerProbe(Protocol):
-    """Who can ask brokers without waiting for them."""
+    """Client that can ask brokers without waiting for them."""
 
     def ask(self) -> "Future[None]":
-        """Ask whether they answer; the future raises if not."""
+        """Return a future that raises if they do not answer."""
 
 
 class Asking:
@@ -41,7 +41,7 @@ class Asking:
         self._next = 0.0
 
     def look(self, kafka: Answering) -> None:
-        """Report when what was away answered just now."""
+        """Report an answer after an outage."""
         if self._asked is None:
             if kafka.unreachable and self._clock() >= self._next:
                 self._next = self._clock() + _EVERY_S

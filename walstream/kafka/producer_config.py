@@ -1,4 +1,4 @@
-"""Producer properties: what keeps the promises, what was given, what must fit."""
+"""Producer properties: walstream's guarantees, the operator's, and fitted sizes."""
 
 from typing import Final
 
@@ -146,7 +146,7 @@ def _number(properties: ClientProperties, key: str) -> int:
         return whole_number(properties, key)
     except ValueError:
         raise ConfigError(
-            f"producer property {key!r}: {properties[key]!r} is no whole number"
+            f"producer property {key!r}: {properties[key]!r} is not a whole number"
         ) from None
 
 

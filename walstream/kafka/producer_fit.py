@@ -18,7 +18,7 @@ from walstream.telemetry.meter import SinkMeter
 
 
 class ProducerFit:
-    """What the producers were built for, and whether that still holds."""
+    """Sizes that the producers were built for, and whether they still fit."""
 
     def __init__(self, name: str, meter: SinkMeter, given: ClientProperties) -> None:
         """`given` are the operator's properties, and the share of the memory."""

@@ -57,24 +57,24 @@ class ProducerPool:
 
     @property
     def in_flight(self) -> int:
-        """Records, and the producers' own requests, under way."""
+        """Count of records and of the producers' own requests in flight."""
         return sum([one.in_flight for one in self._all])
 
     @property
     def unreachable(self) -> bool:
-        """Return whether Kafka was in trouble when one of them last heard of it."""
+        """Return whether Kafka was in trouble at its last sign to one of them."""
         return any([one.unreachable for one in self._all])  # noqa: C419 - compiled
 
     @property
     def outage(self) -> Outage | None:
-        """Why Kafka does not answer, as far as one of them knows."""
+        """Reason why Kafka does not answer, as far as one of them knows."""
         for one in self._all:
             if (found := one.outage) is not None:
                 return found
         return None
 
     def answers(self) -> None:
-        """Note that Kafka is not in trouble any more."""
+        """Note that Kafka's trouble is over."""
         for one in self._all:
             if one.unreachable:
                 one.answers()
@@ -84,7 +84,7 @@ class ProducerPool:
         self._all[0].fail(error)
 
     def wait(self, wait_s: float) -> None:
-        """Wait so long for what is in flight in any of them."""
+        """Wait this long for what is in flight in any of them."""
         deadline = runtime.monotonic() + wait_s
         while runtime.monotonic() < deadline:
             waited_for = [one for one in self._all if one.lets_wait]
@@ -94,6 +94,6 @@ class ProducerPool:
                 one.wait(_POLL_S / len(waited_for))
 
     def close(self) -> None:
-        """Give up what is in flight."""
+        """Drop what is in flight."""
         for one in self._all:
             one.close(0.0)

@@ -1,4 +1,4 @@
-"""How large a request brokers take: what is larger they cut off, without a word.
+"""Largest request that brokers take: they cut off a larger one silently.
 
 A broker closes the connection at a request over its socket.request.max.bytes, and the
 producer sends it again for ever. So no record may be larger, whatever its topic takes.
@@ -24,13 +24,13 @@ _AROUND: Final = 1024  # of a request around its one batch, the topic's name inc
 _EVERY_S: Final = 60.0
 _WAIT_S: Final = 3.0
 _WIDEN: Final = (
-    f"raise {SETTING} of every broker, and restart them, or keep such a value out of"
-    " the row"
+    f"raise {SETTING} on every broker and restart it, or keep such a value out of the "
+    "row"
 )
 _LET_READ: Final = (
-    f"raise {SETTING} of every broker, or, if it is higher, allow DESCRIBE_CONFIGS on"
-    " the cluster to the producer's user: it could not be read, and Kafka's default is"
-    " assumed"
+    f"raise {SETTING} on every broker; or, if it is higher, grant the producer's user "
+    "DESCRIBE_CONFIGS on the cluster: it could not be read, and Kafka's default is "
+    "assumed"
 )
 
 
@@ -49,11 +49,11 @@ class RequestLimit:
 
     @property
     def advice(self) -> str:
-        """Return what takes a larger one."""
+        """Return how to allow a larger one."""
         return _WIDEN if self._found else _LET_READ
 
     def look(self, admin: AdminClient) -> None:
-        """Ask each broker that is there, now and then; what does not answer stays.
+        """Ask each broker, now and then; without an answer the last limit stays.
 
         Blocks for some seconds at most, and never raises.
         """

@@ -36,7 +36,7 @@ _DELETE: Final = Kind.DELETE
 
 
 class KafkaSink:
-    """One sink of one source: its outboxes, and the topics that it writes to."""
+    """One sink of one source: its producers, and the topics that it writes to."""
 
     takes_large: ClassVar = True  # ops with stand-ins, too
 
@@ -86,7 +86,7 @@ class KafkaSink:
 
     @property
     def in_flight(self) -> int:
-        """Records, and the producer's own requests, under way."""
+        """Count of records and of the producer's own requests in flight."""
         return outboxes.in_flight if (outboxes := self._outboxes) is not None else 0
 
     @property
@@ -100,17 +100,17 @@ class KafkaSink:
 
     @property
     def outage(self) -> Outage | None:
-        """Why Kafka does not answer, as far as it is known."""
+        """Reason why Kafka does not answer, as far as known."""
         return (self._outboxes or self._topics).outage
 
     @property
     def handler_waits(self) -> bool:
-        """Return that it has no handlers: they stand in front of it."""
+        """Return False: handlers are wrapped around this sink."""
         return False
 
     @property
     def tally(self) -> Tally:
-        """What did not go its way, by table."""
+        """Counts of parked and dropped ops, by table."""
         return self._aims.tally
 
     @property
@@ -119,7 +119,7 @@ class KafkaSink:
         return dict(self._topics.known)
 
     def close(self) -> None:
-        """Let what is in flight arrive, for a while; then give it up.
+        """Wait a while for what is in flight; then drop it.
 
         Else a broker might take it after what the next producer sends of the same.
         """

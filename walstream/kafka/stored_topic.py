@@ -1,4 +1,4 @@
-"""What is kept of each topic between starts, and what a difference means: pure.
+"""Facts about each topic, stored between starts, and what a difference means: pure.
 
 Keys are spread over the partitions that a topic had at first: another count would move
 them, and a topic of the same name may be another one. How often they moved is the
@@ -17,7 +17,7 @@ from walstream.pipeline.state_document import StateDocument, StateDocuments
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """What is kept of a topic."""
+    """Stored facts about a topic."""
 
     partitions: int
     identity: str  # another one of the same name has another
@@ -30,14 +30,15 @@ TOPICS: Final = StateDocuments("topics/", StoredTopic)
 
 ACCEPT: Final = Repair(command="walstream run --accept-partitions")
 ACCEPT_HINT: Final = (
-    "walstream run --accept-partitions, when readers can bear that a key's older"
-    " records are in another partition"
+    "walstream run --accept-partitions, if readers can cope with a key's older "
+    "records in another partition"
 )
 LAID_OUT: Final = (
-    "keys of this topic go to other partitions from now on: older records of a row may"
-    " be read after newer ones, and each record says so (walstream-layout)"
+    "keys of this topic move to other partitions from now on: older records of a row "
+    "may be read after newer ones; each record carries the new layout "
+    "(walstream-layout)"
 )
-CREATED_AGAIN: Final = "was created again: what was delivered before is gone"
+CREATED_AGAIN: Final = "was created again: the records delivered before are gone"
 
 
 def document_of(sink: str, topic: str) -> StateDocument[StoredTopic]:

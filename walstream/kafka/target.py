@@ -1,4 +1,4 @@
-"""Where a Kafka sink's ops of one table go."""
+"""Target of one table's ops in a Kafka sink."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from walstream.telemetry.meter import TableMeter
 
 @dataclass(slots=True, eq=False, init=False)
 class Target:
-    """What is the same for all ops of one table: routed and rendered once."""
+    """Target of all ops of one table: routed and rendered once."""
 
     aim: TableEncoding
     topic: Topic | None  # None: not known yet

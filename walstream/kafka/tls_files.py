@@ -1,4 +1,4 @@
-"""What is wrong with a file of TLS that librdkafka refuses: it names neither.
+"""Reasons why librdkafka refuses a TLS file: it names neither file nor fault.
 
 Its words are OpenSSL's ("BIO lib", "PEM lib") for a file that is not there, may not be
 read, holds something else, or is a key that its password does not open.
@@ -56,14 +56,14 @@ def _of_file(option: str, file: Path, kind: str) -> Flaw | None:
         what, hint = "is a folder", f"name a file in {option}"
     except PermissionError:
         what = f"cannot be read by user {user_name(os.geteuid())}"
-        hint = "let that user read it, and enter the folders above"
+        hint = "let that user read it and enter its folders"
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         if isinstance(error, (FileNotFoundError, NotADirectoryError)):
             what = "does not exist"
         hint = f"correct {option}, or put the file there"
     else:
-        what = f"holds no {holds} in PEM"
+        what = f"holds no PEM {holds}"
         hint = f"name a file with -----BEGIN ...----- in {option}: openssl makes one"
     return Flaw(f"{option}: {file} {what}", hint)
 
@@ -82,10 +82,10 @@ def _of_key(
         return None
     if not properties.get("ssl.key.password"):
         return Flaw(
-            f"{option}: {file} is encrypted, and there is no ssl.key.password",
+            f"{option}: {file} is encrypted, and ssl.key.password is not set",
             "set ssl.key.password",
         )
     return Flaw(
-        f"{option}: {file} is not opened by ssl.key.password",
+        f"{option}: ssl.key.password does not decrypt {file}",
         "correct ssl.key.password, or ssl.key.location",
     )

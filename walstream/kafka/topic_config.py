@@ -1,4 +1,4 @@
-"""What a topic's configuration means for the changes that go there: pure."""
+"""Judgement of a topic's configuration for the changes that go there: pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -53,7 +53,7 @@ def _min_insync(wanted: int, replicas: int, tools: Tools) -> Iterator[Remark]:
             "topic-min-insync",
             Severity.STOP,
             f"has min.insync.replicas = {wanted} and {_count(replicas)}",
-            "with acks=all the brokers take no record: run would wait for ever",
+            "with acks=all the brokers accept no record: run would wait for ever",
             tools.set(min_insync_replicas=max(1, replicas - 1)),
             Transient.exit_code,
         )
@@ -62,8 +62,8 @@ def _min_insync(wanted: int, replicas: int, tools: Tools) -> Iterator[Remark]:
             "topic-min-insync",
             Severity.NOTE,
             f"has min.insync.replicas = 1 and {_count(replicas)}",
-            "acks=all is content with one replica while the others lag: a record can"
-            " be lost with that broker's disk",
+            "acks=all is satisfied by one replica while the others lag: a record can "
+            "be lost with that broker's disk",
             tools.set(min_insync_replicas=2),
         )
 
@@ -89,11 +89,11 @@ def _request(limit: int, request_bytes: int | None) -> Iterator[Remark]:
     yield Remark(
         "topic-request-size",
         Severity.WARNING,
-        f"takes records of {limit} bytes (max.message.bytes), and no request over"
-        f" {known} bytes passes ({SETTING}, {whose})",
-        "run takes that for the topic's limit: a broker closes the connection at what"
-        " is larger, and the producer would send it again for ever",
-        Repair(then=f"raise {SETTING} of every broker, and restart them"),
+        f"takes records of {limit} bytes (max.message.bytes), but the broker takes no "
+        f"request over {known} bytes ({SETTING}, {whose})",
+        "run uses that as the topic's limit: a broker closes the connection on "
+        "anything larger, and the producer would send it again for ever",
+        Repair(then=f"raise {SETTING} on every broker and restart it"),
     )
 
 
@@ -109,8 +109,8 @@ def _retention(
             Severity.WARNING,
             f"keeps records for {_span(kept_s)} (retention.ms), and changes may have"
             f" waited for {_span(age_s)} already",
-            f"Kafka would delete what is late {_span(kept_s / 2)} after it came:"
-            " readers that are not at the end miss it",
+            f"Kafka would delete late records {_span(kept_s / 2)} after they arrive: "
+            "readers that are not at the end miss them",
             tools.set(retention_ms=int(days * _DAY_S * 1000)),
         )
     elif kept_s < _DAY_S:
@@ -118,7 +118,7 @@ def _retention(
             "topic-retention",
             Severity.NOTE,
             f"keeps records for {_span(kept_s)} (retention.ms)",
-            "readers that are away longer miss changes",
+            "readers that are offline for longer miss changes",
             tools.set(retention_ms=_DEFAULT_RETENTION_S * 1000),
         )
 
@@ -134,8 +134,8 @@ def _cleanup(
         "topic-compacted",
         Severity.NOTE if meant else Severity.WARNING,
         f"is compacted (cleanup.policy = {policy})",
-        "readers that are late see only the last op of each key, and a truncate of"
-        " its table may outlive the rows that came before it",
+        "readers that are late see only the last op of each key, and a TRUNCATE may "
+        "outlive the rows that came before it",
         NO_REPAIR if meant else tools.set(cleanup_policy="delete"),
     )
 
@@ -148,7 +148,7 @@ def _timestamps(
             "topic-timestamps",
             Severity.NOTE,
             "stamps records by itself (message.timestamp.type = LogAppendTime)",
-            "the time of the commit does not travel in the record's timestamp",
+            "the record's timestamp is not the time of the commit",
             tools.set(message_timestamp_type="CreateTime"),
         )
         return
@@ -163,7 +163,8 @@ def _timestamps(
             f"takes timestamps of at most {_span(oldest_s)} ago"
             " (message.timestamp.before.max.ms), and changes may have waited for"
             f" {_span(age_s or 0.0)} already",
-            "the brokers would refuse what is older, and run would end with 3",
+            "the brokers would refuse older records, and run would end with exit code "
+            "3",
             tools.set(message_timestamp_before_max_ms=(1 << 63) - 1),
         )
 

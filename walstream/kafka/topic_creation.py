@@ -1,4 +1,4 @@
-"""How a missing topic is created."""
+"""Creation of missing topics."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """How to create a missing topic; `allowed` is False: it must be there."""
+    """Settings for missing topics; if `allowed` is False they have to exist."""
 
     allowed: bool
     partitions: int = 0  # 0: the broker's default

@@ -1,4 +1,4 @@
-"""What is said of topics, one by one, made into findings that name several at once.
+"""Findings about topics, grouped: one finding names several topics.
 
 A thousand topics with the same fault are one finding. A command names the first few of
 them: each line of it is for one topic.
@@ -21,7 +21,7 @@ _LOGIN: Final = "admin.properties"
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What is said of one topic; "{topic}" stands for its name in the command."""
+    """Remark about one topic; "{topic}" is its name in the command."""
 
     code: str
     severity: Severity
@@ -120,7 +120,7 @@ class Tools:
         """Allow the producer's user to do this with a topic."""
         if not self.user:
             rights = " and ".join(operations)
-            return Repair(then=f"allow {rights} to the producer's user")
+            return Repair(then=f"grant {rights} to the producer's user")
         what = f"--add --allow-principal {shlex.quote(f'User:{self.user}')}"
         for operation in operations:
             name = "".join(part.capitalize() for part in operation.split("_"))
@@ -147,6 +147,6 @@ class Tools:
         command = f"{tool} --bootstrap-server {shlex.quote(self.servers)} {what}"
         if self.secured:
             command += f" --command-config {_LOGIN}"
-            login = f"{_LOGIN} holds the login of one who may do that"
+            login = f"{_LOGIN} holds the login of a user who may do that"
             then = "; ".join(filter(None, (login, then)))
         return Repair(command=command, then=then)

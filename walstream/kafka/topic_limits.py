@@ -1,4 +1,4 @@
-"""What topics take and keep, as far as their configurations may be read."""
+"""Limits of topics, as far as their configurations may be read."""
 
 from typing import Final
 

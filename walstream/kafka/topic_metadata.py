@@ -1,4 +1,4 @@
-"""What topics are that are read: their partitions, and which topic it is."""
+"""Metadata of the topics that are read: partitions and topic id."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -63,7 +63,7 @@ class Describer:
     def look(
         self, names: Iterable[str], timeout_s: float | None = None
     ) -> dict[str, Described]:
-        """Describe those of these topics that are there."""
+        """Return descriptions of those topics that exist."""
         timeout_s = timeout_s or self._timeout_s
         self.look_around()
         asked = self._connected().describe_topics(
@@ -89,8 +89,8 @@ class Describer:
             return found
         if isinstance(found, PermissionLacking):
             found.hint = (
-                "allow DESCRIBE and READ on the topics, and READ on the group, to the"
-                " consumer's user; then: walstream run"
+                "grant the consumer's user DESCRIBE and READ on the topics, and READ "
+                "on the group; then: walstream run"
             )
             return found
         return self._unanswered()
@@ -100,7 +100,7 @@ class Describer:
             return self._away(outage)
         return Transient(
             f"upstream Kafka at {self._servers} does not answer",
-            hint="see that the brokers run, and that this machine reaches them",
+            hint="check that the brokers run and that this machine can reach them",
         )
 
     def _away(self, outage: Outage) -> Transient:

@@ -58,7 +58,7 @@ _UNKNOWN_USER: Final = {
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - likewise
 }
-_AWAY: Final = "see that the brokers run, and that this machine reaches them"
+_AWAY: Final = "check that the brokers run and that this machine can reach them"
 _GONE: Final = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - likewise
 
 
@@ -135,10 +135,17 @@ class TopicReader:
         ends = self._offsets(partitions, OFFSET_END)
         return {one: OffsetBounds(firsts[one], ends[one]) for one in partitions}
 
+    def since(
+        self, partitions: Iterable[Partition], timestamp_ms: int
+    ) -> dict[Partition, int | None]:
+        """Return where the first record of this time or later is; None: nowhere."""
+        found = self._offsets(list(partitions), max(0, timestamp_ms))
+        return {one: at if at >= 0 else None for one, at in found.items()}
+
     def _offsets(
         self, partitions: Sequence[Partition], which: int
     ) -> dict[Partition, int]:
-        """Find the first, or the end, of each."""
+        """Find the first, the end, or a time in each."""
         deadline = runtime.monotonic() + self._timeout_s
         found: dict[Partition, int] = {}
         while missing := [one for one in partitions if one not in found]:
@@ -190,7 +197,7 @@ class TopicReader:
         )
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Read these partitions no more."""
+        """Stop reading these partitions."""
         dropped = [TopicPartition(*one) for one in partitions]
         self._consumer.incremental_unassign(dropped)
         for one in partitions:
@@ -247,7 +254,7 @@ class TopicReader:
 
 
 def record_of(message: Message) -> TopicRecord:
-    """Read a message that is no error."""
+    """Return the record of a message without an error."""
     kind, timestamp_ms = message.timestamp()
     return TopicRecord(
         # of a message without an error none of these is None
@@ -262,11 +269,11 @@ def record_of(message: Message) -> TopicRecord:
 
 
 def _failure(error: KafkaError, doing: str) -> WalstreamError:
-    """Make the error of one who reads: the hints of a sink are not for it."""
+    """Return the error of a reader, without the hints that are for sinks."""
     if error.code() == _GONE:
         return TopicLost(
             f"{doing}: records are gone that were not read yet ({error.str()})",
-            hint="the topic's retention took them, or it was created again",
+            hint="the topic's retention deleted them, or it was created again",
         )
     found = failure(error, doing)
     found.hint = ""

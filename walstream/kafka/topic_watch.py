@@ -1,4 +1,4 @@
-"""Whether a sink's topics are still what they were: looked at once a minute.
+"""Watch over a sink's topics: whether they are still the same, once a minute.
 
 A topic that is gone, and that nothing was sent to since the last look, is that of a
 table that is gone too, as a rule: it is forgotten. Any other that is gone is lost.
@@ -19,7 +19,7 @@ _EVERY_S: Final = 60.0
 
 
 class WatchedSink(Answering, Protocol):
-    """Who sends to the topics."""
+    """Sink that sends to the topics."""
 
     def fail(self, error: WalstreamError) -> None: ...
 
@@ -67,4 +67,4 @@ class TopicWatch:
     def meet(self, name: str) -> None:
         """Begin again where a topic is another one: the producer knows the old one."""
         if name in self._forgotten:
-            raise Restart(f"topic {name!r} is there again")
+            raise Restart(f"topic {name!r} exists again")

@@ -42,8 +42,8 @@ _DESCRIBED_AT_ONCE: Final = 50  # 40 KB each, while the answers are looked at
 _AGAIN: Final = "walstream tries again by itself; walstream check says more"
 _WAITING: Final = "waiting for Kafka"
 _GROWN: Final = (
-    "topic has other partitions now: keys stay where they are until"
-    " walstream run --accept-partitions"
+    "topic has another number of partitions now: keys stay in theirs until walstream "
+    "run --accept-partitions"
 )
 
 _log = structlog.get_logger()
@@ -131,11 +131,11 @@ class Topics:
         return True
 
     def _listen(self) -> None:
-        """Note at once that no broker is reached: the request would run out first."""
+        """Note at once that no broker can be reached, before the request times out."""
         if self._admin is not None:
             self._admin.poll(0)
             if self._hearing.all_down:
-                self._tell("no broker is reached")
+                self._tell("no broker can be reached")
 
     def _tell(self, what: str, hint: str = "") -> None:
         if "unreachable" not in self._told:
@@ -158,7 +158,7 @@ class Topics:
 
     @property
     def outage(self) -> Outage | None:
-        """Why brokers do not answer, as far as it is known; None where they do."""
+        """Reason why brokers do not answer, as far as known; None if they do."""
         if not (self.away or self._asked):
             return None
         return self._hearing.outage or self._why
@@ -173,7 +173,8 @@ class Topics:
             deadline = runtime.monotonic() + CREATED_TIMEOUT_S
             while names - found.keys():
                 if runtime.monotonic() > deadline:
-                    raise Transient(f"topics {missing} were created but do not appear")
+                    listed = ", ".join(missing)
+                    raise Transient(f"topics {listed} were created but do not appear")
                 runtime.sleep(0.05)
                 found = self._describe(names)
         self._hearing.end()
@@ -204,7 +205,7 @@ class Topics:
         self._hearing.hear(error)
 
     def _failure(self, error: KafkaError, doing: str) -> WalstreamError:
-        """Return what failed: a refused login is only heard of, a request times out."""
+        """Return the failure: after a refused login the request only times out."""
         self._connected().poll(0)
         return failure(self._login_refused or error, doing)
 
@@ -257,7 +258,7 @@ class Topics:
         """Look at the known topics again; the future raises what was lost.
 
         It gives those of the `idle`, to which nothing was sent lately, that are gone:
-        they are not known any more.
+        they are forgotten.
         """
         return self._thread.submit(self._refresh, idle)
 
@@ -296,7 +297,7 @@ class Topics:
         return forgotten
 
     def _ask_again(self, names: Iterable[str]) -> dict[str, Topic]:
-        """Ask about topics that a broker denies: it may not have heard of them yet."""
+        """Ask again about topics that a broker denies: it may not know them yet."""
         self._closed.wait(_AGAIN_S)
         return self._describe(names)
 
@@ -308,7 +309,8 @@ class Topics:
             }
         for name in sorted(names):
             _log.warning(
-                "topic was deleted, and nothing was sent to it lately: it is forgotten",
+                "topic was deleted, and nothing was sent to it lately: walstream "
+                "forgets it",
                 **{TOPIC: name},
             )
 

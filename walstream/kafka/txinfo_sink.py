@@ -23,14 +23,14 @@ _HELD_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Informs:
-    """Where a sink says it."""
+    """Target of the row counts of a sink."""
 
     topic: str = ""  # "": in the records themselves
     max_rows: int = 10_000  # of a transaction whose records say it
 
 
 class TxinfoSink(KafkaSink):
-    """Hears by `Transaction.at_end` that a transaction is whole."""
+    """Sink that counts rows; `Transaction.at_end` calls it at each end."""
 
     def __init__(self, informs: Informs, *arguments: Any, **named: Any) -> None:
         """All but `informs` is what a KafkaSink takes."""

@@ -17,7 +17,7 @@ class Asks(Protocol):
 
 
 def acquaint(producer: Asks, topic: str) -> None:
-    """Ask the brokers for a topic that is there; wait for no answer.
+    """Ask the brokers for an existing topic; wait for no answer.
 
     An idempotent producer needs an id before its first record. It looks for a broker to
     ask a millisecond after it was made, when none is connected, and next after 0.5 s;

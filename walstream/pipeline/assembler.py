@@ -32,7 +32,7 @@ _DELETE: Final = Kind.DELETE
 
 
 class Assembler:
-    """One connection's stream of messages, in order, to ops."""
+    """Turns one connection's messages, in order, into ops."""
 
     def __init__(self, resume: Lsn) -> None:
         self._resume = resume
@@ -45,25 +45,25 @@ class Assembler:
         self.meter = TableMeter("")  # of the last row's table
 
     def measure(self, meters: TableMeters) -> None:
-        """Count the numbers of each table there; before the first message."""
+        """Set the counters of each table; call it before the first message."""
         self._relations.meters = meters
 
     @property
     def count(self) -> int:
-        """How many numbers the transaction has taken so far."""
+        """Count of seq_ids that the transaction has taken so far."""
         return self._seq_id
 
     @property
     def place(self) -> Place:
-        """Where it is: no op was given from there on."""
+        """Place in the stream: no op from there on was returned yet."""
         return self._lsn, self._seq_id
 
     def begin(self, begin: Begin) -> None:
-        """Open a transaction. One below the position asked for is an error."""
+        """Open a transaction; raise if it is below the requested position."""
         if begin.final_lsn < self._resume:
             raise WalstreamError(
-                f"the server sent a transaction of {show(begin.final_lsn)}, below"
-                f" {show(self._resume)} from where the stream was asked for",
+                f"the server sent a transaction of {show(begin.final_lsn)}, below "
+                f"{show(self._resume)}, where the stream had to begin",
                 hint="nothing was confirmed; report this with the server's version",
             )
         self._lsn = begin.final_lsn
@@ -73,15 +73,15 @@ class Assembler:
         self._relations.reach(begin.final_lsn)
 
     def name_type(self, message: Type) -> None:
-        """Take the name of a type, which comes before the relation that needs it."""
+        """Store the name of a type, which arrives before the relation that needs it."""
         self._relations.name_type(message)
 
     def describe(self, relation: Relation, history: KeyHistory) -> Table:
-        """Take a Relation message, with the keys that count for its table."""
+        """Store a Relation message, with the keys in force for its table."""
         return self._relations.describe(relation, history, self.place)
 
     def row(self, message: Insert | Update | Delete, row_lsn: Lsn) -> ReplicationOp:
-        """Turn a row message into its op."""
+        """Return the op of a row message."""
         if type(message) is Insert:
             shape = self._shape(message.relation_oid)
             sequence = self._seq_id
@@ -111,7 +111,7 @@ class Assembler:
         raise WalstreamError(f"no row message: {type(message).__name__}")
 
     def truncate(self, message: Truncate, row_lsn: Lsn) -> list[ReplicationOp]:
-        """Turn a Truncate into one op a table, in the message's order."""
+        """Return one op for each table of a Truncate, in the message's order."""
         self._relations.let_go()
         return [
             self._op(Kind.TRUNCATE, self._shape(oid), row_lsn)
@@ -200,7 +200,7 @@ class Assembler:
         what: str,
         whole: bool,  # noqa: FBT001 - positions are faster
     ) -> None:
-        """Raise where an old row lacks a column that decides a key.
+        """Raise if an old row lacks a column that decides a key.
 
         A null is one in a whole row alone: what a replica identity is made of is NOT
         NULL. A stand-in is a text, though of another type.
@@ -218,7 +218,7 @@ class Assembler:
         return unidentified(f"{what} at {op}", shape.relation, shape.blind, column)
 
     def _take_numbers(self, shape: RelationShape, count: int) -> int:
-        """Return the first of so many numbers of the transaction, and count them."""
+        """Return the first of `count` new seq_ids of the transaction."""
         first = self._seq_id
         self._seq_id = first + count
         self.meter = meter = shape.meter
@@ -228,9 +228,9 @@ class Assembler:
     def _old_row(
         self, old: list[Value], shape: RelationShape, *, whole: bool
     ) -> tuple[list[Value], bool]:
-        """Mark what an old row does not carry: there, pgoutput sends a false NULL.
+        """Return the old row with omitted values marked: pgoutput sends NULL.
 
-        Also tells whether there is such a column.
+        Also return whether it has such a column.
         """
         self._checked(old, shape)
         if whole and shape.whole:
@@ -260,7 +260,7 @@ def _wrong_width(row: Row, shape: RelationShape) -> WalstreamError:
 
 
 def _fill(new: list[Value], old: Row) -> None:
-    """Take unchanged toasted values from the old row, as far as it has them."""
+    """Return the row with unchanged TOAST values filled in from the old row."""
     for index, value in enumerate(new):
         if value is UNCHANGED and old[index] is not OMITTED:
             new[index] = old[index]

@@ -1,10 +1,10 @@
-"""How long to wait before the next try. Pure: whoever waits listens to the stop too."""
+"""Waits before the next try. Pure: the caller waits, and watches for the stop."""
 
 from walstream.telemetry import runtime
 
 
 class Backoff:
-    """Doubling waits with jitter, up to a longest; `reset` after a success."""
+    """Doubling waits with jitter, up to a maximum; `reset` after a success."""
 
     def __init__(self, first_s: float = 0.1, longest_s: float = 5.0) -> None:
         self._first_s = first_s

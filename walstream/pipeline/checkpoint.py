@@ -1,9 +1,9 @@
-"""How far a stream is, kept: delivered, then stored with fsync, then confirmed.
+"""Checkpoints of a stream: delivered, then stored with fsync, then confirmed.
 
-The loop says how far all is delivered. One position at a time is stored in a thread of
-its own, since an fsync may hold up neither reading nor feedback, and transactions that
-are delivered meanwhile share the next one. Only what is on disk is confirmed to the
-server, less what is retained.
+The loop reports how far everything is delivered. A thread stores one position at a
+time, because an fsync must not delay reading or feedback; transactions delivered
+meanwhile share the next one. Only a stored position is confirmed to the server, less
+`retain`.
 """
 
 import threading
@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class StartPoint:
-    """Where a stream begins, and how far the confirmed LSN stays behind it."""
+    """Start of a stream, and how far the confirmed LSN stays behind it."""
 
     position: Position  # from where the stream was asked for
     retain_bytes: int = 0
@@ -39,17 +39,18 @@ class StartPoint:
 
 @dataclass(frozen=True, slots=True)
 class StoredBeside:
-    """What is stored in one write with each position."""
+    """Documents that are stored in one write with each position."""
 
     figures: Callable[[], Entries] | None = None
     times: CommitTimes | None = None  # an index from commit times to LSNs
     reach: Reach | None = None  # how far sinks were given commits
+    confirmed: Callable[[Lsn], None] | None = None  # called with each, in the loop
 
 
 class Checkpointer:
-    """One stream's position, on its way to the disk and to the server.
+    """Stores and confirms one stream's position.
 
-    `_write` and `_run` are the writer thread's, all else is the loop's.
+    `_write` and `_run` run in the writer thread, everything else in the loop.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Checkpointer:
         wake: Callable[[], None],
         beside: StoredBeside = StoredBeside(),
     ) -> None:
-        """`wake` is called when a position was stored, or could not be."""
+        """Call `wake` when a position was stored, or could not be."""
         self._start = start
         self._positions = positions
         self._source = source
@@ -81,11 +82,11 @@ class Checkpointer:
         self._thread = runtime.start_thread(self._run, "positions")
 
     def begin(self) -> None:
-        """Confirm what was stored: the slot may not have heard of it before a crash."""
+        """Confirm the stored position: a crash may have come before that."""
         self._confirm(self.resume)
 
     def admits(self, lsn: Lsn) -> bool:
-        """Return True if sinks may be given a commit; else what allows it is stored."""
+        """Return True if sinks may get a commit; else store what allows it."""
         reach = self._beside.reach
         if reach is None or reach.admits(lsn):
             return True
@@ -94,14 +95,14 @@ class Checkpointer:
         return False
 
     def note(self, lsn: Lsn, commit_time: int) -> None:
-        """Take in each transaction as it begins, before a position behind it."""
+        """Note each transaction at its start, before a position beyond it."""
         if (times := self._beside.times) is not None:
             times.note(lsn, commit_time)
 
     def advance(self, resume: Lsn, last_commit: Lsn) -> None:
-        """Store how far all is delivered, confirm what is stored.
+        """Store how far everything is delivered; confirm what is stored.
 
-        Beyond the end of the last commit only keepalives moved it: that can wait.
+        Beyond the last commit only keepalives moved it, which can wait.
         """
         now = runtime.monotonic()
         if resume > self._submitted and not self.busy:
@@ -114,7 +115,7 @@ class Checkpointer:
         self._confirm(self._stored)
 
     def due_s(self, resume: Lsn) -> float:
-        """Return after how many seconds a position has to be stored, or was."""
+        """Return in how many seconds a position has to be stored."""
         if self.busy:
             return _STORE_EVERY_S
         if self._submitted >= resume:
@@ -122,16 +123,16 @@ class Checkpointer:
         return max(0.0, self._next_store - runtime.monotonic())
 
     def hurry(self) -> None:
-        """Store the next at once: nothing more will share its fsync."""
+        """Store the next position at once: no other will share its fsync."""
         self._submitted_at = 0.0
 
     @property
     def busy(self) -> bool:
-        """Whether a position is on its way to the disk."""
+        """Whether a position is being written."""
         return self._wanted is not None
 
     def _submit(self, resume: Lsn, now: float) -> None:
-        """Hand a position to the thread; only while not busy."""
+        """Pass a position to the thread; call it only while not busy."""
         self._submitted = resume
         self._submitted_at = now
         self._hand_over(replace(self._start.position, resume=resume))
@@ -161,7 +162,7 @@ class Checkpointer:
             self._wake()
 
     def _write(self, position: Position) -> None:
-        """Store a position, with what belongs to it, in one write with one fsync."""
+        """Store a position and its documents in one write with one fsync."""
         figures, times, reach = (
             self._beside.figures,
             self._beside.times,
@@ -182,7 +183,7 @@ class Checkpointer:
             reach.keep(given)  # from here on `admits` counts on it
 
     def _note_write_error(self, resume: Lsn, now: float) -> None:
-        """After a failed write say so once, and try again each second."""
+        """Log a failed write once, and try again each second."""
         error = self.error
         if error is None:
             if self._write_failed:
@@ -204,9 +205,11 @@ class Checkpointer:
             lsn = resume - self._start.retain_bytes
             if lsn > self._start.slot_start:
                 self._source.confirm(lsn)
+            if (heard := self._beside.confirmed) is not None:
+                heard(resume)
 
     def close(self) -> None:
-        """End the thread, what it holds stored first; keep what was given to sinks."""
+        """Store what is left, end the thread, store how far sinks got commits."""
         with self._condition:
             self._closed = True
             self._condition.notify()

@@ -1,9 +1,9 @@
-"""When transactions were committed: an index from times to LSNs, kept with a position.
+"""Index from commit times to LSNs, stored with the position.
 
 Commit times do not rise with the LSN: clocks are set, and commits overtake each other.
-So nothing is looked up by order. Each stretch of WAL keeps the latest commit time in
-it, and the first stretch that has one not before a time is where the first transaction
-that was not committed before it may be. Which one it is, the WAL itself says.
+So no lookup relies on order. Each stretch of WAL keeps the latest commit time in it,
+and the first stretch that has one not before a time is where the first transaction that
+was not committed before it may be. Which one it is, the WAL itself says.
 """
 
 import threading
@@ -48,7 +48,7 @@ OPEN: Final = StateDocument("times.open", Stretch)
 
 
 class TimeIndex:
-    """What is known of commit times from `start` on."""
+    """Commit times from `start` on."""
 
     def __init__(self, start: Lsn) -> None:
         self.start = start
@@ -58,7 +58,7 @@ class TimeIndex:
 
     @classmethod
     def of(cls, stored: StoredDocuments) -> "TimeIndex | None":
-        """Return what is stored; None: nothing is."""
+        """Return the stored index; None if none is stored."""
         kept, last = CLOSED.read(stored), OPEN.read(stored)
         if kept is None or last is None:
             return None
@@ -70,18 +70,18 @@ class TimeIndex:
 
     @property
     def all_closed(self) -> ClosedStretches:
-        """What is stored of all stretches but the open one."""
+        """Stored form of all stretches but the open one."""
         stretches = ((stretch.end, stretch.latest) for stretch in self.closed)
         return ClosedStretches(self.start, self.before, tuple(stretches))
 
     def _starts(self) -> list[tuple[Lsn, Stretch]]:
-        """List all stretches, each with where it begins."""
+        """Yield all stretches, each with its start."""
         stretches = [*self.closed, self.open]
         ends = [self.start, *(stretch.end for stretch in self.closed)]
         return list(zip(ends, stretches, strict=True))
 
     def reach(self, oldest: Lsn, newest: Lsn) -> tuple[Time, Time] | None:
-        """Find the first and the last time that lead to an LSN in a window.
+        """Return the first and the last time that lead to an LSN in a window.
 
         Earlier ones are refused: what was committed since may lie below. A stretch that
         begins below does not count: which of its commits lie below is not known.
@@ -97,7 +97,7 @@ class TimeIndex:
         return (first, max(within)) if within and max(within) >= first else None
 
     def look(self, time: Time, oldest: Lsn) -> Lsn:
-        """Find where to look for the first that was not committed before a time."""
+        """Return where to search for the first commit not before a time."""
         for start, stretch in self._starts():
             latest = stretch.latest
             if start >= oldest and latest is not None and latest >= time:
@@ -105,7 +105,7 @@ class TimeIndex:
         return self.open.end
 
     def cut(self, resume: Lsn) -> None:
-        """Forget what comes again from `resume` on.
+        """Drop what is sent again from `resume` on.
 
         The stretch around it may then claim a commit that is later than all it has.
         """
@@ -113,9 +113,9 @@ class TimeIndex:
             self.open = self.closed.pop()
 
     def move(self, resume: Lsn, oldest: Lsn, longest: int) -> bool:
-        """Let the open stretch end at `resume`; tell whether others changed.
+        """End the open stretch at `resume`; return whether others changed.
 
-        What ends at or below `oldest` is dropped; a stretch is closed when it is as
+        Stretches that end at or below `oldest` are dropped; one is closed when it is as
         long as `longest`.
         """
         self.open.end = resume
@@ -134,7 +134,7 @@ class TimeIndex:
 
 
 class CommitTimes:
-    """One stream's index: `note` is the loop's, all else is the writer thread's."""
+    """One stream's index: `note` runs in the loop, the rest in the writer thread."""
 
     def __init__(
         self,
@@ -144,9 +144,9 @@ class CommitTimes:
         retain: int,
         slot_start: Lsn,
     ) -> None:
-        """Go on with an index that was stored.
+        """Continue a stored index.
 
-        `resume` is where the stream begins: an index that ends below has a gap.
+        `resume` is the start of the stream: an index that ends below it has a gap.
         """
         self._retain = retain
         self._slot_start = slot_start
@@ -159,10 +159,10 @@ class CommitTimes:
         self._unsaved = True  # more than the open stretch
 
     def note(self, lsn: Lsn, time: Time) -> None:
-        """Note each transaction as it begins, before a position behind it.
+        """Note each transaction at its start, before a position beyond it.
 
-        Where no position can be stored for long, they are counted as one that begins
-        with the first of them: a search then begins too early, never too late.
+        If no position can be stored for long, they count as one that begins with the
+        first of them: a search then starts too early, never too late.
         """
         if len(self._noted) >= _NOTED:
             with self._guard:
@@ -172,7 +172,7 @@ class CommitTimes:
         self._noted.append((lsn, time))
 
     def documents(self, resume: Lsn) -> dict[str, object]:
-        """Return what is stored of the index as of a position, with that."""
+        """Return the documents of the index, to store with a position."""
         index = self._index
         for time in self._passed(resume):
             if index.before is None:
@@ -186,11 +186,11 @@ class CommitTimes:
         return {**closed, **OPEN.entry(index.open)}
 
     def stored(self) -> None:
-        """Take in that all of it is on disk."""
+        """Note that all of it is on disk."""
         self._unsaved = False
 
     def _passed(self, resume: Lsn) -> list[Time]:
-        """Take out the times of transactions below."""
+        """Remove and return the times of transactions below."""
         noted, times = self._noted, []
         with self._guard:
             while noted and noted[0][0] < resume:

@@ -1,9 +1,8 @@
 """The sinks of one stream, each with a ledger of its own.
 
-Every op goes into every sink, and the slowest sink decides the position. A sink whose
-sink fails for good, or lags too long, leaves where others stay: until somebody else
-goes on from where it was, it holds the position. One may come where a transaction
-ended.
+Every op goes to every sink, and the slowest sink decides the position. A sink that
+fails for good or lags too long is detached while others stay; it holds the position
+until its own worker continues from there. A sink may join at the end of a transaction.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ _LOOK_EVERY_S: Final = 0.5
 
 
 class AttachedSink:
-    """One sink, and what of it is under way."""
+    """One sink and its transactions in flight."""
 
     __slots__ = ("full", "ledger", "meter", "roomy", "sink", "transaction")
 
@@ -47,7 +46,7 @@ class AttachedSink:
             )
 
     def sight(self) -> SinkLag:
-        """Return how it was since the last look."""
+        """Return its lag since the last call."""
         resume = self.ledger.advance()
         sight = SinkLag(resume, self.ledger.idle, self.full, self.roomy)
         self.full = self.roomy = False
@@ -55,7 +54,7 @@ class AttachedSink:
 
 
 class Fanout:
-    """All sinks of one stream; called by its loop alone, but for what is marked."""
+    """All sinks of one stream; called by its loop alone unless marked."""
 
     def __init__(
         self,
@@ -75,24 +74,24 @@ class Fanout:
         self._next_look = 0.0
 
     def measure(self, meter: Meter) -> None:
-        """Count there what each sink takes and fails; before anything is sent."""
+        """Set the counters of each sink; call it before anything is sent."""
         self._meter = meter
         for lane in self._lanes:
             lane.meter = meter.sink(lane.sink.name)
 
     def share(self, membership: Membership, detach_after_s: float) -> None:
-        """Let sinks leave and come, as `membership` sees to."""
+        """Let sinks leave and join by `membership`."""
         self._membership = membership
         self._lag = LagPolicy[AttachedSink](detach_after_s)
 
     @property
     def sinks(self) -> list[Sink]:
-        """Those that are sent to; from any thread."""
+        """Attached sinks; from any thread."""
         return [lane.sink for lane in self._lanes]
 
     @property
     def whole(self) -> bool:
-        """Return whether every sink of the source is sent to, from one place on."""
+        """Return whether every sink of the source is attached, from one place on."""
         joining = any(isinstance(lane.sink, JoiningSink) for lane in self._lanes)
         return self._membership is None or (self._membership.whole and not joining)
 
@@ -104,18 +103,18 @@ class Fanout:
 
     @property
     def delivered_ops(self) -> int:
-        """Numbers of transactions that every sink delivered; from any thread."""
+        """Ops in transactions that every sink has fully delivered; from any thread."""
         return min(lane.ledger.delivered_ops for lane in self._lanes)
 
     @property
     def oldest_commit_time(self) -> int | None:
-        """When the oldest under way was committed, microseconds; from any thread."""
+        """Commit time of the oldest transaction in flight, in us; from any thread."""
         times = (lane.ledger.oldest_commit_time for lane in tuple(self._lanes))
         return min((at for at in times if at is not None), default=None)
 
     @property
     def idle(self) -> bool:
-        """Nothing is in flight, no transaction open. True only after `advance`."""
+        """Whether nothing is in flight, no transaction open; valid after `advance`."""
         return all(lane.ledger.idle for lane in self._lanes)
 
     @property
@@ -144,12 +143,12 @@ class Fanout:
             lane.transaction = None
 
     def keepalive(self, wal_end: Lsn) -> None:
-        """Take the server's word that nothing for us lies below `wal_end`."""
+        """Note that the server has nothing for this stream below `wal_end`."""
         for lane in self._lanes:
             lane.ledger.keepalive(wal_end)
 
     def advance(self) -> Lsn:
-        """Return the position; all below is delivered, or another's to deliver."""
+        """Return the position: all below is delivered, or left to another worker."""
         resume = min([lane.ledger.advance() for lane in self._lanes])
         for held in self._leaving.values():
             resume = min(resume, held)
@@ -157,7 +156,7 @@ class Fanout:
 
     @property
     def leaving(self) -> bool:
-        """Return whether the position waits for a sink that is on its way out.
+        """Return whether the position waits for a sink that is being detached.
 
         The others may have been sent more.
         """
@@ -166,7 +165,7 @@ class Fanout:
     # what the sinks do
 
     def ready(self) -> bool:
-        """Ask every sink for room: asking serves its delivery reports."""
+        """Return whether every sink has room; this serves its delivery reports."""
         room = True
         for lane in self._lanes:
             try:
@@ -184,12 +183,12 @@ class Fanout:
         return room
 
     def knows(self, table: Table) -> bool:
-        """Return whether every sink knows where a table's ops go."""
+        """Return whether every sink knows the topic of a table."""
         # a list: each sink is asked, whatever another says
         return all([lane.sink.knows(table) for lane in self._lanes])  # noqa: C419
 
     def send(self, op: ReplicationOp) -> bool:
-        """Hand an op of the open transaction to every sink; False: no more for now."""
+        """Send an op to every sink; False: the next has to wait."""
         room = True
         for lane in self._lanes:
             try:
@@ -201,7 +200,7 @@ class Fanout:
         return room
 
     def send_large(self, op: LargeOp) -> bool:
-        """Hand over an op with stand-ins: to who knows none, with the texts."""
+        """Send an op with placeholders; other sinks get the texts."""
         room = True
         for lane in self._lanes:
             given = op if takes_large(lane.sink) else plain(op)
@@ -213,7 +212,7 @@ class Fanout:
         return room
 
     def put(self, op: ReplicationOp) -> bool:
-        """Hand over a row that is none of the stream's: who refuses it stays."""
+        """Send a row of a backfill; a sink that refuses it stays."""
         room = True
         for lane in self._lanes:
             if not lane.sink.send(op, lane.transaction):  # type: ignore[arg-type]
@@ -223,9 +222,10 @@ class Fanout:
     # who leaves, who comes
 
     def look(self, place: Lsn | None, ops: int) -> None:
-        """Forget who has left, let go who is late, let in who comes.
+        """Drop detached sinks, detach those that lag, attach those that return.
 
-        `place` is where a transaction ended, None while one is open; `ops` were read.
+        `place` is the end of a transaction, None while one is open; `ops` is the count
+        of ops read.
         """
         membership = self._membership
         if membership is None:
@@ -250,7 +250,7 @@ class Fanout:
             self._lanes = [*self._lanes, lane]
 
     def _fail(self, lane: AttachedSink, error: WalstreamError) -> None:
-        """Go on without it, where that can be; the list of sinks is another then."""
+        """Detach a failed sink if possible; this changes the list of sinks."""
         lane.meter.errors += 1
         others = [one for one in self._lanes if one is not lane]
         if isinstance(lane.sink, JoiningSink) and lane.sink.give_up(error):
@@ -269,7 +269,7 @@ class Fanout:
         self._membership.release(lane.sink, resume, why)
 
     def close(self) -> None:
-        """Let nobody come any more: who is coming stays where it is."""
+        """End the membership: a sink that is about to return stays detached."""
         self._lanes = [
             lane
             for lane in self._lanes
@@ -279,5 +279,5 @@ class Fanout:
 
 
 def _settled(lanes: Sequence[AttachedSink]) -> list[AttachedSink]:
-    """Return those that nobody else sends to, now or later."""
+    """Return the sinks that no other worker sends to, now or later."""
     return [lane for lane in lanes if not isinstance(lane.sink, JoiningSink)]

@@ -1,7 +1,7 @@
-"""Rows that come in between two transactions of the stream, as one of their own.
+"""Rows of a backfill, sent between two transactions of the stream as one of their own.
 
-In the ledger they stand behind the transaction that ended, so that the position stays
-below until they are delivered. The stream goes on when all of them are sent.
+In the ledger they follow the transaction that ended, so the position stays below until
+they are delivered. The stream continues when all of them are sent.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from walstream.telemetry import runtime
 
 
 class Interleave:
-    """What one pipeline lets in; without `beside`, nothing."""
+    """Rows that one pipeline lets in; none without `beside`."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Interleave:
         beside: OldRows | None,
         admits: Callable[[Lsn], bool] = lambda _lsn: True,
     ) -> None:
-        """`admits` tells whether sinks may be given what was committed by then."""
+        """`admits` returns whether sinks may get what was committed by then."""
         self._fanout = fanout
         self._beside = beside
         self._admits = admits
@@ -38,23 +38,23 @@ class Interleave:
 
     @property
     def open(self) -> bool:
-        """Return whether anybody gives rows."""
+        """Return whether a backfill provides rows."""
         return self._beside is not None
 
     @property
     def waiting(self) -> bool:
-        """Return whether rows are left that found no room."""
+        """Return whether rows are left that had no room."""
         return self._transaction is not None
 
     def begin_turn(self, *, closed: bool) -> None:
-        """Let in once more, unless it is closed: nothing new begins in a drain."""
+        """Allow rows for this turn, unless closed: a drain starts nothing new."""
         self._due = not closed
         self.moved = False
 
     def let_in(self, place: Lsn) -> bool:
-        """Send what may go in where a transaction ended; False: no more for now.
+        """Send rows at the end of a transaction; False: the next op waits.
 
-        Once a turn: more would hold up the stream.
+        At most once a turn: more would delay the stream.
         """
         beside = self._beside
         if beside is None or not self._due:
@@ -88,7 +88,7 @@ class Interleave:
         return room
 
     def abandon(self) -> None:
-        """Send no more of it: whoever gave it counts it as not sent."""
+        """Stop sending these rows: the backfill counts them as not sent."""
         if self._transaction is not None:
             self._ops.clear()
             self._close()

@@ -1,4 +1,4 @@
-"""Which sink of a stream lags too long: pure, no clock.
+"""Policy for sinks that lag too long: pure, no clock.
 
 Sinks of a source share its slot, so that the slowest decides what PostgreSQL keeps. A
 sink is late when others were ahead of it, or had to wait for its room, for longer than
@@ -18,7 +18,7 @@ _STILL_S: Final = 5.0  # without progress this long, a sink with work is stuck
 
 
 class SinkLag(NamedTuple):
-    """One sink, as it was seen since the last look."""
+    """Lag of one sink since the last look."""
 
     resume: Lsn
     idle: bool  # nothing is under way
@@ -35,7 +35,7 @@ class _Known:
 
 
 class LagPolicy(Generic[Key]):
-    """Looks at the sinks of one stream, now and then."""
+    """Decides which sinks of one stream are late."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
@@ -43,7 +43,7 @@ class LagPolicy(Generic[Key]):
         self._known: dict[Key, _Known] = {}
 
     def look(self, now: float, sights: Mapping[Key, SinkLag]) -> dict[Key, float]:
-        """Return those that are late, with how many seconds; `now` never goes back."""
+        """Return the late sinks, each with its seconds; `now` never goes back."""
         self._note(now, sights)
         return {
             lane: late_s

@@ -1,9 +1,9 @@
-"""Which LSN may be confirmed to PostgreSQL: pure, no clock, no I/O.
+"""The ledger: the LSN that may be confirmed to PostgreSQL. Pure: no clock, no I/O.
 
 Records of a transaction go to several partitions and are delivered in any order across
-them, so each transaction counts its own, and the front of the queue decides. Nothing
-but the end of a transaction delivered whole, or a keepalive seen while nothing is in
-flight and no transaction is open, ever moves the position.
+them, so each transaction counts its own, and the front of the queue decides. Only the
+end of a fully delivered transaction moves the position, or a keepalive that arrives
+while nothing is in flight and no transaction is open.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from walstream.telemetry.meter import TableMeter
 
 
 class Counted:
-    """Records that are delivered together: a transaction, or what was read at once."""
+    """Records that are delivered together: a transaction, or one read."""
 
     __slots__ = ("undelivered",)
 
@@ -23,7 +23,7 @@ class Counted:
 
 
 class Transaction(Counted):
-    """What is still under way of one transaction."""
+    """One transaction in flight."""
 
     __slots__ = ("at_end", "began", "commit_time", "end_lsn", "lsn", "ops", "table")
 
@@ -40,7 +40,7 @@ class Transaction(Counted):
 
 
 class Shares:
-    """One transaction as several ledgers have it: delivered when all say so."""
+    """One transaction in several ledgers: delivered when it is delivered in each."""
 
     __slots__ = ("_parts",)
 
@@ -53,7 +53,7 @@ class Shares:
 
     @property
     def end_lsn(self) -> Lsn | None:
-        """Where it ends; None while it is open somewhere, or was left open."""
+        """End LSN; None while it is open somewhere, or was left open."""
         ends = [part.end_lsn for part in self._parts]
         return None if None in ends else ends[0]
 
@@ -68,7 +68,7 @@ class Ledger:
     def __init__(
         self, resume: Lsn, hear: Callable[[Transaction], None] | None = None
     ) -> None:
-        """`hear` is told of each transaction that is delivered whole."""
+        """Call `hear` for each transaction that is fully delivered."""
         self._resume = resume
         self._hear = hear
         self._queue: deque[Transaction] = deque()
@@ -76,17 +76,17 @@ class Ledger:
 
     @property
     def undelivered(self) -> int:
-        """Records that would come again if walstream ended now."""
+        """Records that would be sent again if walstream ended now."""
         return sum(transaction.undelivered for transaction in self._queue)
 
     @property
     def idle(self) -> bool:
-        """Nothing in flight, no transaction open. True only after `advance`."""
+        """Whether nothing is in flight, no transaction open; valid after `advance`."""
         return not self._queue
 
     @property
     def oldest_commit_time(self) -> int | None:
-        """When the first of those under way was committed; from any thread."""
+        """Commit time of the first transaction in flight; from any thread."""
         try:
             return self._queue[0].commit_time
         except IndexError:
@@ -109,9 +109,9 @@ class Ledger:
             self._join_last()
 
     def _join_last(self) -> None:
-        """Count the last one, of which nothing is under way, with the one before it.
+        """Merge the last transaction, with nothing in flight, into the one before.
 
-        While Kafka is away a stream may go on for hours with ops that go nowhere.
+        While Kafka is down a stream may read ops without a topic for hours.
         """
         last = self._queue.pop()
         before = self._queue[-1]
@@ -120,7 +120,7 @@ class Ledger:
         before.table = last.table or before.table
 
     def keepalive(self, wal_end: Lsn) -> None:
-        """Take the server's word that nothing for us lies below `wal_end`.
+        """Note that the server has nothing for this stream below `wal_end`.
 
         Counts only while nothing is in flight and no transaction is open.
         """
@@ -129,7 +129,7 @@ class Ledger:
             self._resume = wal_end
 
     def advance(self) -> Lsn:
-        """Drop what is delivered whole; return the position to resume from."""
+        """Drop fully delivered transactions; return the position to resume from."""
         queue = self._queue
         while queue:
             front = queue[0]

@@ -48,7 +48,7 @@ _ROOM_S: Final = 0.01  # between two looks for room
 
 
 class Pipeline:
-    """One source's stream into its sinks, from one position on."""
+    """Streams one source into its sinks, from a position on."""
 
     def __init__(
         self,
@@ -83,61 +83,62 @@ class Pipeline:
 
     @property
     def undelivered(self) -> int:
-        """Records that will come again if the pipeline ends now."""
+        """Records that will be sent again if the pipeline ends now."""
         return self._fanout.undelivered
 
     @property
     def confirmed(self) -> Lsn:
-        """The position that is stored, and confirmed but for what is retained."""
+        """Stored position, which is confirmed less `retain`."""
         return self._checkpointer.confirmed
 
     @property
     def ops_read(self) -> int:
-        """Numbers given since the start, those of the open transaction included."""
+        """Ops read since the start, with those of the open transaction."""
         return self._ops_read + (self._assembler.count if self._transaction else 0)
 
     @property
     def ops_delivered(self) -> int:
-        """Numbers of transactions that every sink delivered whole."""
+        """Ops in transactions that every sink has fully delivered."""
         return self._fanout.delivered_ops
 
     @property
     def leaving(self) -> bool:
-        """Return whether some sinks may have been sent more than the position says."""
+        """Return whether some sinks may have received more than the position says."""
         return self._fanout.leaving
 
     @property
     def oldest_commit_time(self) -> int | None:
-        """When the oldest transaction under way was committed; None: none is."""
+        """Commit time of the oldest transaction in flight; None if none is."""
         return self._fanout.oldest_commit_time
 
     @property
     def sinks(self) -> Sequence[Sink]:
-        """Those that are sent to now; from any thread."""
+        """Sinks that are attached now; from any thread."""
         return self._fanout.sinks
 
     def let_in(self, beside: Callable[[], OldRows]) -> None:
-        """Let rows in between transactions; before `run`.
+        """Let a backfill send rows between transactions; call it before `run`.
 
-        Only while every sink takes them: else it is asked for anew when all are back.
+        Only while every sink is attached: otherwise it is requested again when all are
+        back.
         """
         self._beside = beside
 
     def measure(self, meter: Meter) -> None:
-        """Count there; before `run`."""
+        """Set the counters; call it before `run`."""
         self._assembler.measure(meter.tables)
         self._fanout.measure(meter)
 
     def share(self, membership: Membership, detach_after_s: float) -> None:
-        """Let sinks leave and come; before `run`."""
+        """Let sinks leave and join; call it before `run`."""
         self._fanout.share(membership, detach_after_s)
 
     def end_at(self, until: Lsn) -> None:
-        """End as `run` says of its `until`; from any thread."""
+        """Set the LSN at which `run` ends; from any thread."""
         self._until = until
 
     def run(self, stop: Stop, until: Lsn = NEVER) -> bool:
-        """Stream until `stop`, then drain; False: its deadline came first.
+        """Stream until `stop`, then drain; return False if the deadline came first.
 
         A drain reads the open transaction to its end, delivers, stores and confirms.
         `until` ends it too, and then `reached` is set: every transaction with a commit
@@ -197,7 +198,7 @@ class Pipeline:
         )
 
     def _look_at_sinks(self) -> None:
-        """Let sinks leave and come, and rows in while none is away."""
+        """Let sinks leave and join, and rows in while none is detached."""
         ended = None if self._transaction or self._old_rows.waiting else self._place
         self._fanout.look(ended, self._ops_read)
         if self._beside is not None and self._fanout.whole != self._old_rows.open:
@@ -206,7 +207,7 @@ class Pipeline:
             self._old_rows = Interleave(self._fanout, beside, self._checkpointer.admits)
 
     def _work(self, *, until_commit: bool) -> bool:
-        """Process what is there, as far as the sinks have room; tell if any was."""
+        """Process arrived frames while sinks have room; return whether any arrived."""
         if not self._flush_ops():
             return False
         inset = self._old_rows
@@ -246,7 +247,7 @@ class Pipeline:
         return large_op.made(self._assembler.row(row, _U64(frame, 1)[0]))
 
     def _process(self, frame: bytes) -> bool:
-        """Take one CopyData frame that is no row; False: not now, again the same."""
+        """Process a CopyData frame that is not a row; False: pass it in again."""
         if frame[0] != WAL_DATA:
             self._keepalive(frame)
             return True
@@ -303,7 +304,7 @@ class Pipeline:
             self._source.keep_alive(now=True)
 
     def _send(self, op: ReplicationOp) -> bool:
-        """Hand an op to every sink; False: no more for now."""
+        """Send an op to every sink; return False if the next has to wait."""
         if self._transaction is None:
             raise _outside(f"a row of {op.table.full_name!r}")
         if (
@@ -327,7 +328,7 @@ class Pipeline:
         return self._fanout.send_large(op)
 
     def _flush_ops(self) -> bool:
-        """Send ops that had to wait; False: some still have to."""
+        """Send ops that had to wait; return False if some still have to."""
         while self._ops:
             op = self._ops.popleft()
             waiting = len(self._ops)
@@ -338,7 +339,7 @@ class Pipeline:
         return True
 
     def _advance(self) -> None:
-        """Store how far all is delivered, confirm what is stored."""
+        """Store how far everything is delivered; confirm what is stored."""
         self._checkpointer.advance(self._fanout.advance(), self._last_commit)
 
 

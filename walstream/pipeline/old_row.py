@@ -1,4 +1,4 @@
-"""What old rows carry: of a table, and of the leaves of a partition root.
+"""Contents of old rows: of a table, and of the leaves of a partition root.
 
 An UPDATE or DELETE logs the old row as the replica identity of the *leaf* says, and
 pgoutput sends it as the root's, marked as the root's identity says. The leaf's own
@@ -31,11 +31,11 @@ class Leaves:
         self._of: dict[int, dict[int, Relation]] = {}  # by root, then by leaf
 
     def meet(self, root: int, leaf: Relation) -> None:
-        """Note that rows of this root come from this leaf."""
+        """Note that the next rows of this root come from this leaf."""
         self._of.setdefault(root, {})[leaf.oid] = leaf
 
     def whole(self, oid: int) -> bool:
-        """Return whether an old row that is marked whole is: a null in it is one."""
+        """Return whether an old row marked complete is: its nulls are then real."""
         leaves = self._of.get(oid, {}).values()
         return all(leaf.replica_identity == "f" for leaf in leaves)
 
@@ -47,7 +47,7 @@ class Leaves:
     def blind(
         self, relation: Relation, needed: Sequence[str], key: Collection[str]
     ) -> Iterator[Blind]:
-        """Name who logs old rows without all that is needed.
+        """Return the tables and leaves whose old rows lack needed columns.
 
         `key` is the relation's own, which a root's message may not mark.
         """
@@ -64,9 +64,9 @@ class Leaves:
 def unidentified(
     op: str, table: Relation, blind: Sequence[Blind], column: str | None
 ) -> HistoryError:
-    """Make the error of an op whose old row lacks a column of its key.
+    """Return the error of an op whose old row lacks a column of its key.
 
-    `column` was not sent; None: no old row was, and whether the key changed is open.
+    `column` was not sent; None: no old row was sent, and the key may have changed.
     """
     found = blind or (Blind(table.namespace, table.name, (column or "",)),)
     lacking = sorted({name for one in found for name in one.lacking})
@@ -74,13 +74,13 @@ def unidentified(
     what = (
         f"column {column!r} of its key was not sent"
         if column is not None
-        else f"whether it changed {lacking} was not sent"
+        else f"{lacking} was not sent, so whether the key changed is not known"
     )
     return HistoryError(
         f"table '{table.namespace}.{table.name}', {op}: {what}, since the REPLICA"
         f" IDENTITY of {whose} does not hold {lacking}",
-        hint="run the SQL; what was written before it cannot be told any more, so then"
-        " begin anew, with a backfill",
+        hint="run the SQL, then start again with a backfill: what was written before "
+        "the SQL can no longer be decoded",
         repair=Repair(
             sql="\n".join(identify_full(one.schema, one.name) for one in found),
             then=THEN_RESET,
@@ -89,13 +89,13 @@ def unidentified(
 
 
 def unknown_key(table: Relation, lsn: Lsn) -> HistoryError:
-    """Make the error of a table whose primary key of then nobody knows."""
+    """Return the error of a table whose primary key at that time is unknown."""
     columns = ", ".join(column.name for column in table.columns)
     return HistoryError(
-        f"table '{table.namespace}.{table.name}', a row at {show(lsn)}: its primary key"
-        " was renamed or replaced more than once since walstream last looked, and under"
-        " REPLICA IDENTITY FULL the stream does not tell it",
-        hint=f"the row's columns are {columns}: name the key's columns so again until"
-        " walstream has passed; or begin anew, with a backfill",
+        f"table '{table.namespace}.{table.name}', a row at {show(lsn)}: its primary "
+        "key was renamed or replaced more than once since walstream last looked, and "
+        "under REPLICA IDENTITY FULL the stream does not show this",
+        hint=f"the row's columns are {columns}: give the key's columns those names "
+        "again until walstream has passed; or start again with a backfill",
         repair=RESET,
     )

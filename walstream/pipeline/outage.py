@@ -1,11 +1,11 @@
-"""Why a sink's target does not answer, in words for an operator."""
+"""Reason why a sink's target does not answer, in words for an operator."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A cause, as far as it is known, and the next step."""
+    """A cause, as far as known, and the next step."""
 
     why: str
     hint: str = ""

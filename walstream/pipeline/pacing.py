@@ -1,4 +1,4 @@
-"""The pace of one stream's loop: when it rests, for how long, and what wakes it."""
+"""Pace of one stream's loop: when it rests, for how long, and what wakes it."""
 
 import select
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ _GATHER_S: Final = 0.0005  # in which a busy server fills no socket's buffer
 
 
 class Readable(Protocol):
-    """What the loop reads from."""
+    """Stream that the loop reads from."""
 
     def fileno(self) -> int: ...
 
 
 class Pace:
-    """Told of each turn whether it did anything."""
+    """Decides after each turn whether the loop goes on or rests."""
 
     def __init__(self, source: Readable) -> None:
         self._source = source
@@ -34,11 +34,11 @@ class Pace:
         self._progress_at = 0.0
 
     def go_on(self, frames: Sequence[bytes]) -> None:
-        """End a turn that took these frames, and has more to do.
+        """End a turn that took `frames` and has more to do.
 
-        A server sends each frame by itself. Who answers each at once does a whole turn
-        for it, and takes the CPU from the server: so where few came twice in a row,
-        they may gather first. The first ones after a silence never wait.
+        A server sends each frame by itself. A whole turn for each frame takes the CPU
+        from the server: so after two turns with few frames the loop lets them gather.
+        The first ones after a silence never wait.
         """
         if self._worked and 0 < len(frames) < _FEW and sum(map(len, frames)) < _LITTLE:
             self._sleep(_GATHER_S)
@@ -47,10 +47,10 @@ class Pace:
     def rest(
         self, waker: Waker, *, readable: bool, in_flight: int, due_s: float
     ) -> None:
-        """End a turn that found nothing to do: sleep until there may be something.
+        """End a turn that found nothing to do: sleep until there may be work.
 
-        The first in a row goes round once more: sinks send at once what they have,
-        when they see that nothing else came.
+        The first such turn does not sleep: sinks send what they have at once when
+        nothing else came.
         """
         if self._worked:
             self._worked = False
@@ -65,7 +65,7 @@ class Pace:
                 waker.rest()
 
     def _look_s(self, in_flight: int) -> float:
-        """Look often while deliveries come in, seldom while Kafka is stuck."""
+        """Return the wait: short while deliveries arrive, long while Kafka is stuck."""
         now = self._monotonic()
         if in_flight != self._in_flight:
             self._in_flight = in_flight

@@ -1,4 +1,4 @@
-"""What the pipeline needs of the outside: a source, sinks, positions."""
+"""Ports of the pipeline: a source, sinks, positions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from walstream.telemetry.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where to resume, and what that belongs to: an LSN alone is no position."""
+    """Position to resume from, with its server and slot: an LSN alone is not enough."""
 
     resume: Lsn
     system_identifier: int
@@ -39,23 +39,23 @@ class Source(Protocol):
     """A stream of CopyData frames ('w' and 'k'), which never blocks."""
 
     def read(self, limit: int) -> Sequence[bytes]:
-        """Take up to `limit` frames that are there; raise when the stream ended."""
+        """Return up to `limit` arrived frames; raise when the stream ended."""
 
     def confirm(self, lsn: Lsn) -> None:
-        """Let the server forget everything before `lsn`. Never goes back."""
+        """Confirm everything before `lsn` to the server. Never goes back."""
 
     def keep_alive(self, *, now: bool = False) -> None:
         """Send a status update when one is due, or at once."""
 
     def still_paused(self) -> None:
-        """Note that nothing is read on purpose."""
+        """Note that the loop deliberately reads nothing."""
 
     def fileno(self) -> int:
-        """Return what to wait on for more frames."""
+        """Return the file descriptor to wait on for more frames."""
 
 
 class Sink(Protocol):
-    """Takes ops in order, reports each record's delivery to its transaction."""
+    """Sink of ops, in order; reports each record's delivery to its transaction."""
 
     @property
     def name(self) -> str:
@@ -69,22 +69,22 @@ class Sink(Protocol):
 
     @property
     def in_flight(self) -> int:
-        """How much is under way: worth polling for."""
+        """Count of records in flight."""
 
     def knows(self, table: Table) -> bool:
-        """Return whether it knows where a table's ops go; look for that if not.
+        """Return whether the topic of a table is known; look it up if not.
 
-        Raises what keeps them from going anywhere.
+        Raises if they can go nowhere.
         """
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
-        """Hand over one op: counted in the transaction now, delivered later.
+        """Send one op: counted in the transaction now, delivered later.
 
-        The op is taken in any case; False: no other before `ready`.
+        The op is always taken; return False if the next has to wait for `ready`.
         """
 
     def close(self) -> None:
-        """Give up what is in flight. Its deliveries are reported no more."""
+        """Drop what is in flight. Its deliveries are no longer reported."""
 
 
 class SinkTopic(Protocol):
@@ -98,22 +98,22 @@ class SinkTopic(Protocol):
 
     @property
     def limit(self) -> int:
-        """The bytes of the largest record that it takes."""
+        """Size of the largest record that it takes, in bytes."""
 
     @property
     def advice(self) -> str:
-        """What takes a larger one; "": its own configuration."""
+        """How to allow a larger record; "": by the topic's configuration."""
 
     @property
     def layout(self) -> int:
-        """How often its keys moved to other partitions, from 1."""
+        """Number of its layout, from 1: it grows when keys move to other partitions."""
 
     def written(self) -> None:
-        """Note that somebody else of this source wrote to it."""
+        """Note that another producer of this source wrote to it."""
 
 
 class NamedSink(Sink, Protocol):
-    """A sink that was configured: it has a name, and tells how it goes."""
+    """A configured sink: it has a name and a status."""
 
     @property
     def waiting(self) -> bool:
@@ -121,15 +121,15 @@ class NamedSink(Sink, Protocol):
 
     @property
     def handler_waits(self) -> bool:
-        """Return whether it is one of its handlers that cannot go on."""
+        """Return whether it waits for one of its handlers."""
 
     @property
     def outage(self) -> Outage | None:
-        """Why its target does not answer, as far as it is known."""
+        """Reason why its target does not answer, as far as known."""
 
     @property
     def topics(self) -> Mapping[str, SinkTopic]:
-        """Its topics as they were found, by name."""
+        """Its topics by name, as found."""
 
     @property
     def tally(self) -> Tally: ...
@@ -141,73 +141,73 @@ class NamedSink(Sink, Protocol):
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        """Send a finished record where the records of `op` go."""
+        """Send an encoded record to the topic of `op`."""
 
 
 class Membership(Protocol):
-    """Who sees to it that a source's sinks leave and come; nothing blocks."""
+    """Detaches and reattaches the sinks of a source; nothing blocks."""
 
     @property
     def whole(self) -> bool:
-        """Return whether no sink is away, or on its way."""
+        """Return whether no sink is detached or returning."""
 
     def release(self, sink: Sink, resume: Lsn, why: str) -> None:
-        """Close a sink that was sent its last; have somebody go on from `resume`."""
+        """Close a sink that leaves; let another worker continue from `resume`."""
 
     def gone(self, sink: Sink) -> bool:
-        """Return whether its `resume` is somebody else's to keep now."""
+        """Return whether another worker keeps its `resume` now."""
 
     def arriving(self, place: Lsn) -> Sink | None:
-        """Return a sink that is to be sent everything from `place` on; None: nobody."""
+        """Return a sink that gets everything from `place` on; None if none returns."""
 
 
 class Companion(Protocol):
-    """What is asked of the database beside the stream; nothing blocks."""
+    """Queries to the database beside the stream; nothing blocks."""
 
     def keys(self, relation: Relation, xid: int, place: Place, /) -> KeyHistory | None:
-        """Find a relation's keys as of a transaction; None: ask again.
+        """Return a relation's keys as of a transaction; None: ask again.
 
-        All from `place` on is still to come: from there a change counts.
+        Nothing from `place` on was sent yet: a change counts from there.
         """
 
     def complete(self, op: ReplicationOp, /) -> bool:
-        """Fill what a key change would lose for ever; False: ask again."""
+        """Fill values that a key change would lose; return False to be asked again."""
 
     def tick(self, *, paused: bool) -> None:
-        """Do what is due; raise when the stream cannot be whole or has to end."""
+        """Do what is due; raise if the stream may be incomplete or has to end."""
 
 
 class OldRows(Protocol):
-    """Rows that were there before, to come in between transactions; nothing blocks."""
+    """Existing rows, to send between transactions; nothing blocks."""
 
     @property
     def note(self) -> Callable[[ReplicationOp], None] | None:
-        """What is to be told of every op until it is asked again; None: of none."""
+        """Return a callback for every op until the next call; None: no op is needed."""
 
     def rows(
         self, place: Lsn, known: Callable[[Table], bool]
     ) -> Sequence[ReplicationOp]:
-        """Return those that may go in where a transaction ended; none: not now.
+        """Return the rows that may go in at the end of a transaction; none: not now.
 
-        Of tables that are `known`: else it would be heard only later that a sink takes
-        some row never, when it is too late to leave it out.
+        Only of tables that are `known`: otherwise a sink might refuse a row when it is
+        too late to leave it out.
         """
 
     def sent(self, transaction: Shares) -> None:
-        """Note that all of the last went out, counted in this transaction."""
+        """Note that the last rows were sent, counted in this transaction."""
 
     def refused(self, error: WalstreamError) -> None:
-        """Note that a sink will never take one of the last."""
+        """Note that a sink will never take one of the last rows."""
 
 
 class StateStore(StoredDocuments, Protocol):
-    """Small documents by name, durable when a call returns."""
+    """Store of small documents by name, durable when a call returns."""
 
     def write(self, documents: Entries) -> None:
-        """Write all or none, with fsync; None deletes."""
+        """Write all documents or none, with fsync; None deletes."""
 
     def store(self, position: Position, beside: Entries | None = None) -> None:
-        """Write the position; documents `beside` it share its fsync.
+        """Write the position; documents in `beside` share its fsync.
 
         A `resume` below the stored one is an error.
         """

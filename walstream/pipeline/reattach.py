@@ -1,8 +1,8 @@
-"""A sink that comes back to its source's stream: it is held until its other one ended.
+"""A sink that returns to its source's stream, held until its own worker has ended.
 
-What is sent meanwhile is kept. Then everything that the other one did not deliver goes
-out, in order; the rest is dropped. Nothing is delivered twice, and nobody waits, unless
-more is kept than fits.
+Ops sent meanwhile are kept. Then those that the worker did not deliver go out, in
+order; the rest are dropped. Nothing is delivered twice, and the stream only waits if
+too much is kept.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ _MOST_CHARACTERS: Final = 64 << 20  # of their values
 
 
 class JoiningSink:
-    """Stands for a sink until that may be sent to."""
+    """Stand-in for a sink until its own worker has ended."""
 
     def __init__(
         self,
@@ -30,10 +30,10 @@ class JoiningSink:
         ended: Callable[[], Lsn | None],
         given_up: Callable[[WalstreamError | None], bool],
     ) -> None:
-        """Ask `ended` for the LSN below which the other one delivered all.
+        """Ask `ended` for the LSN below which the worker delivered everything.
 
-        It raises what keeps that from happening. `given_up` hears why the sink will not
-        join; False: it is too late, nobody else sends to it any more.
+        It raises if the worker cannot end. `given_up` gets the reason why the sink does
+        not join; False: it is too late, because no worker sends to it any longer.
         """
         self.sink = sink
         self._ended = ended
@@ -61,7 +61,7 @@ class JoiningSink:
         return len(self._held) < _MOST_HELD and self._characters < _MOST_CHARACTERS
 
     def ready(self) -> bool:
-        """Join when the other one has ended; False: too much is held."""
+        """Join when the worker has ended; return False if too much is held."""
         has_room = self.sink.ready()
         if self._place is None:
             self._place = self._ended()
@@ -81,11 +81,11 @@ class JoiningSink:
         return has_room and not self._held
 
     def _holds_more(self, transaction: Transaction) -> bool:
-        """Return whether another op of it stands behind the first."""
+        """Return whether another op of it follows the first."""
         return len(self._held) > 1 and self._held[1][1] is transaction
 
     def reach(self, place: Lsn) -> None:
-        """Note that the stream is there: it may be behind where the other one ended."""
+        """Note the stream's place, which may be before the worker's end."""
         self._passed = self._passed or (
             self._place is not None and place >= self._place
         )
@@ -94,7 +94,7 @@ class JoiningSink:
         return self.sink.knows(table)
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
-        """Keep it, which counts as under way; or drop it, when it was delivered."""
+        """Keep an op, which counts as in flight, or drop it if it was delivered."""
         if self._place is not None and transaction.lsn < self._place:
             return True
         transaction.undelivered += 1
@@ -103,13 +103,13 @@ class JoiningSink:
         return self._has_room
 
     def give_up(self, error: WalstreamError | None) -> bool:
-        """Send nothing of it: the other one goes on. False: it will not, it ended."""
+        """Send nothing: the worker goes on. Return False if it has already ended."""
         if self._place is not None or not self._given_up(error):
             return False
         self.close()
         return True
 
     def close(self) -> None:
-        """Give up what is held and in flight."""
+        """Drop what is held and in flight."""
         self._held.clear()
         self.sink.close()

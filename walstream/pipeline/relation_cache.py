@@ -54,7 +54,7 @@ class RelationShape:
 
 
 class Relations:
-    """What rows are of, by oid; `shapes` is all that rows are looked up in."""
+    """Relations by oid; rows are looked up in `shapes` alone."""
 
     def __init__(self) -> None:
         self.shapes: dict[int, RelationShape] = {}
@@ -72,7 +72,7 @@ class Relations:
         self._place: Place = (0, 0)  # as of which shapes are made
 
     def reach(self, lsn: Lsn) -> None:
-        """Begin a transaction: keys that change there count."""
+        """Begin a transaction: keys that change there are in force."""
         self.let_go()
         self._lsn = lsn
         if self._boundary is not None and lsn >= self._boundary:
@@ -82,7 +82,7 @@ class Relations:
                 self._shape(shape.relation, shape.history)
 
     def name_type(self, message: Type) -> None:
-        """Take the name of a type, which comes before the relation that needs it."""
+        """Store the name of a type, which arrives before the relation that needs it."""
         self._types[message.oid] = message
 
     def _written_as(self, oid: int) -> int:
@@ -90,7 +90,7 @@ class Relations:
         return written_as(oid, named.namespace, named.name) if named else oid
 
     def describe(self, relation: Relation, history: KeyHistory, place: Place) -> Table:
-        """Take a Relation message, with the keys that count for its table.
+        """Store a Relation message, with the keys in force for its table.
 
         Two that come together, and then a row of the first: that is a partition root,
         and the row came from the other, its leaf. So the first is held until that row.
@@ -107,7 +107,7 @@ class Relations:
         return table
 
     def let_go(self) -> None:
-        """Take what was held for no partition root."""
+        """Accept a held relation: it was not a partition root."""
         if self._held is not None:
             shape = self._held[0]
             self.shapes[shape.relation.oid] = shape
@@ -197,7 +197,7 @@ class Relations:
                 self._boundary = boundary
 
     def missing(self, oid: int, place: Place) -> RelationShape:
-        """Return a shape that was held until its first row; raise why there is none."""
+        """Return a shape that was held until its first row; raise if it is unknown."""
         held = self._held
         self.let_go()
         if held is not None and held[0].relation.oid == oid:

@@ -1,9 +1,9 @@
-"""Under which key and name a partition root's rows go out, as of each place: pure.
+"""Key and name of a partition root's rows, as of each place: pure.
 
 pgoutput describes a root together with a leaf, when it has not described that leaf
 since it was changed. A root's new REPLICA IDENTITY, name or schema changes no leaf: the
 stream says nothing of it until some leaf is described, and that depends on where a
-connection began. So what was told is kept, and counts in every replay, whatever that
+connection began. So the description is kept, and holds in every replay, whatever that
 one says.
 """
 
@@ -77,13 +77,13 @@ ROOTS: Final = StateDocuments("roots/", tuple[RootKeySince, ...])
 
 
 class RootKeys:
-    """What is known of one root, oldest first."""
+    """Known keys of one root, oldest first."""
 
     def __init__(self, known: Iterable[RootKeySince] = ()) -> None:
         self._known = list(known)
 
     def at(self, place: Place) -> RootKey | None:
-        """Find what counts there; None: what the stream says does."""
+        """Return the key in force there; None: the stream's description is."""
         at = self._index(place)
         return self._known[at].key if at >= 0 else None
 
@@ -96,7 +96,7 @@ class RootKeys:
         return bool(self._known)
 
     def lacks(self, key: RootKey) -> bool:
-        """Return whether what the catalog says is not what counts from now on."""
+        """Return whether the catalog differs from the key in force from now on."""
         return bool(self._known) and self._usable(key) != self.newest
 
     @property
@@ -113,11 +113,11 @@ class RootKeys:
         return replace(key, columns=self.newest.columns, full=self.newest.full)
 
     def agrees(self, relation: Relation, place: Place) -> bool:
-        """Return whether a description says there what is known."""
+        """Return whether a description agrees with the known key."""
         return self.at(place) == RootKey.described(relation)
 
     def describe(self, relation: Relation, place: Place, unsent: Lsn) -> bool:
-        """Take a description; tell whether that is a change.
+        """Store a description; return whether that is a change.
 
         Below `unsent` rows may have gone out before, under what counts there: then what
         the stream says counts from there on, unless a later one is known already.
@@ -135,7 +135,7 @@ class RootKeys:
         return True
 
     def look(self, key: RootKey, lsn: Lsn) -> bool:
-        """Take what the catalog says, beyond all that was sent; tell of a change."""
+        """Store the catalog's key, beyond all ops sent; return whether it changed."""
         if not self.lacks(key):
             return False
         self._insert(max((lsn, 0), self._known[-1].place), self._usable(key))
@@ -151,7 +151,7 @@ class RootKeys:
             self._known.insert(at + 1, fresh)
 
     def forget_below(self, oldest: Lsn) -> None:
-        """Drop what no replay can need: none begins below `oldest`."""
+        """Drop what no replay can need: none starts below `oldest`."""
         at = self._index((oldest, 0))
         if at > 0:
             self._known = self._known[at:]
@@ -159,16 +159,16 @@ class RootKeys:
 
     @property
     def known_from(self) -> Lsn:
-        """From which LSN on `at` is right; 0: from the first on."""
+        """LSN from which `at` is right; 0: from the first on."""
         if not self._known or not self._known[0].later:
             return 0
         return self._known[0].lsn + bool(self._known[0].seq_id)
 
     def boundaries(self) -> Iterable[Lsn]:
-        """List from which transactions on another one counts."""
+        """Return the transactions from which another key is in force."""
         return (one.lsn + bool(one.seq_id) for one in self._known)
 
     @property
     def stored(self) -> tuple[RootKeySince, ...]:
-        """What is stored, for the constructor."""
+        """Stored form, for the constructor."""
         return tuple(self._known)

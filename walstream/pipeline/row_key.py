@@ -1,4 +1,4 @@
-"""Which columns decide a table's keys, and from which LSN on: pure.
+"""Columns that decide a table's keys, and the LSN from which each set holds: pure.
 
 The row key is what the Relation message marks (the replica identity), or under REPLICA
 IDENTITY FULL, where it marks every column, the primary key from the catalog. An update
@@ -6,11 +6,11 @@ that changes the row key or a sink's partition key is split in two and takes two
 numbers, so these columns must be the same in every replay: they are kept with the
 position, and a change counts only from an LSN that no op has passed.
 
-The catalog tells the primary key of now, a Relation message the columns of then: so a
-set also keeps the columns that the table had, and the table's oid.
+The catalog has the current primary key, a Relation message the columns at that time: so
+a set also keeps the columns that the table had, and the table's oid.
 
-Under DEFAULT a Relation message tells the primary key of then, too: such a set counts
-from its place on alone, also within a transaction.
+Under DEFAULT a Relation message also has the primary key at that time: such a set holds
+from its place on, even within a transaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class KeySet:
         return self.from_lsn, self.from_seq
 
     def counting(self, place: Place) -> "KeySet":
-        """Return the same, from another place on."""
+        """Return the same set, from another place on."""
         return replace(self, from_lsn=place[0], from_seq=place[1])
 
     def says_as(self, other: "KeySet") -> bool:
@@ -100,7 +100,7 @@ class KeyHistory:
         self.roots: Mapping[int, RootKeys] = {}  # by oid; of partition roots alone
 
     def at(self, lsn: Lsn) -> KeySet:
-        """Find the set under which a transaction of commit LSN `lsn` is read.
+        """Return the set under which a transaction of commit LSN `lsn` is read.
 
         Its partition key counts; for the primary key see `primary_key`.
         """
@@ -109,7 +109,7 @@ class KeyHistory:
     def primary_key(
         self, lsn: Lsn, oid: int, columns: tuple[str, ...], seq_id: int = 0
     ) -> tuple[str, ...] | None:
-        """Find the primary key of a table that had these columns; None: not known.
+        """Return the primary key of a table that had these columns; None if unknown.
 
         The LSN decides while its set's columns are there. Only sets that are later can
         be added, so nothing that was once found is found otherwise in a replay: see
@@ -142,7 +142,7 @@ class KeyHistory:
         return [one for one in self._sets if one.oid in {0, oid}]
 
     def change(self, now: KeySet) -> bool:
-        """Let `now` count from its LSN on; tell whether that is a change."""
+        """Put `now` in force from its LSN on; return whether that is a change."""
         last = next((one for one in reversed(self._sets) if one.oid == now.oid), None)
         if (
             last is not None
@@ -159,7 +159,7 @@ class KeyHistory:
     def tells(
         self, place: Place, oid: int, columns: tuple[str, ...], marked: tuple[str, ...]
     ) -> bool:
-        """Return whether it is kept what a description under DEFAULT says of the key.
+        """Return whether a description under DEFAULT agrees with the kept key.
 
         Not whether it follows: from what is found later, something else may.
         """
@@ -180,13 +180,13 @@ class KeyHistory:
         marked: tuple[str, ...],
         found: KeySet | None,
     ) -> bool:
-        """Take what a description under DEFAULT marks, from its place on.
+        """Store the key that a description under DEFAULT marks, from its place on.
 
         It is the primary key, unless one may be there that is deferrable, or not sent
         whole: then it is only kept that nothing was told, since the catalog may say
         otherwise in a replay. `found` is what the catalog says; None: the table is
         gone. Nothing behind this place was sent under another key: a place that was
-        passed told it then. Tells whether anything changed.
+        passed told it then. Return whether anything changed.
         """
         if self.tells(place, oid, columns, marked):
             return False
@@ -204,15 +204,16 @@ class KeyHistory:
         return True
 
     def let_go_of(self, oid: int, columns: tuple[str, ...]) -> None:
-        """Take rows of a table that is gone for keyless, if their key is not known.
+        """Treat rows of a dropped table as keyless if their key is unknown.
 
-        Nobody can name its columns so again. It is not kept: where their key was not
-        known before, they stopped the source, and a replay finds the table gone, too.
+        Its columns cannot get those names again. It is not kept: where their key was
+        not known before, they stopped the source, and a replay finds the table gone,
+        too.
         """
         self._let_go.add((oid, columns))
 
     def _insert(self, place: Place, told: KeySet) -> None:
-        """Make it count from there on; the partition key stays."""
+        """Put it in force from there on; the partition key stays."""
         at = _index(self._sets, place)
         last = self._sets[at]
         told = replace(told, partition_key=last.partition_key, told=True)
@@ -227,7 +228,7 @@ class KeyHistory:
 
         Columns that came and went while nobody looked, or a key that is not all among
         them: the set that counts there gets a next one now, so that none that is found
-        later is taken for it in a replay. Tells whether anything changed.
+        later is taken for it in a replay. Return whether anything changed.
         """
         sets = self._of(seen.oid)
         if not sets or not sets[-1].columns or _at(sets, place) is not sets[-1]:
@@ -238,10 +239,10 @@ class KeyHistory:
         return True
 
     def meet_gone(self, gone: KeySet) -> bool:
-        """Keep what is guessed of a table that the catalog no longer has.
+        """Keep the guessed key of a table that the catalog no longer has.
 
         If nothing is known of it, its key is that of one of the same name and columns.
-        Tells whether anything changed.
+        Return whether anything changed.
         """
         if self._of(gone.oid):
             return False
@@ -268,12 +269,12 @@ class KeyHistory:
         self._sets = [*kept[-_FORMER:], *self._sets[at:]]
 
     def boundaries(self) -> Iterable[Lsn]:
-        """List the LSNs at which the set changes."""
+        """Return the LSNs at which the set changes."""
         return (one.from_lsn + bool(one.from_seq) for one in self._sets[1:])
 
     @property
     def stored(self) -> tuple[KeySet, ...]:
-        """What is stored, for the constructor."""
+        """Stored form, for the constructor."""
         return tuple(self._sets)
 
 
@@ -306,7 +307,7 @@ def _new_key(
 ) -> tuple[str, ...] | None:
     """Find the first later key of columns that were not there before.
 
-    One of a column that was there may be younger than the row: two may swap names.
+    One of an existing column may be younger than the row: two may swap names.
     """
     for one in later:
         key = one.primary_key

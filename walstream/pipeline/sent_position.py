@@ -1,8 +1,8 @@
-"""How far sinks were given commits: kept, since a failover may leave out the last.
+"""Sent position: how far sinks got commits. A failover may lose the last ones.
 
-A commit is given to a sink before a standby need have it, and before the position is
-behind it. So a bound is kept ahead of what is given, in coarse steps that ride with the
-positions, and exactly when a stream ends.
+A sink gets a commit before a standby must have it, and before the position passes it.
+So a bound ahead of it is stored: in coarse steps together with the positions, and
+exactly when a stream ends.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ _STEP: Final = 16 << 20  # bytes of WAL: so far the bound is ahead
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a state folder says of it."""
+    """Stored form in a state folder."""
 
     timeline: int
     lsn: Lsn  # of the highest commit that was given to a sink, as far as is known
@@ -24,7 +24,7 @@ class Given:
 
     @property
     def sure(self) -> bool:
-        """Return whether nothing beyond `lsn` was given."""
+        """Return whether no commit beyond `lsn` was sent."""
         return self.below <= self.lsn + 1
 
     def believed(self) -> Self:
@@ -52,7 +52,7 @@ class Reach:
         self._wanted = self._given  # what is to be given next
 
     def admits(self, lsn: Lsn) -> bool:
-        """Count a commit as given; False: not before `ahead` is on disk."""
+        """Count a commit as sent; return False until `ahead` is on disk."""
         self._wanted = lsn
         if lsn >= self._below:
             return False
@@ -60,7 +60,7 @@ class Reach:
         return True
 
     def ahead(self, resume: Lsn) -> Given:
-        """Return what is to be kept with this position."""
+        """Return the document to store with this position."""
         if resume >= self._unsure:
             self._unsure = 0  # all that was below came again
         given, wanted = self._given, self._wanted
@@ -68,10 +68,10 @@ class Reach:
         return Given(self._timeline, given, max(below, self._below))
 
     def keep(self, given: Given) -> None:
-        """Take in that it is on disk."""
+        """Note that it is on disk."""
         self._below = given.below
 
     def exact(self) -> Given:
-        """Return what is to be kept when nothing will be given any more."""
+        """Return the document to store when no more commits will be sent."""
         below = max(self._given + 1, self._unsure)
         return Given(self._timeline, self._given, below)

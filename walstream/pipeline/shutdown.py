@@ -1,4 +1,4 @@
-"""The wish to stop, and what wakes the loop up for it."""
+"""The stop request, and what wakes the loop for it."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ class Waker:
 
 
 class Stop:
-    """Set by signals or the control pipe, watched by everything that waits."""
+    """Stop request: set by signals or the control pipe, watched by all that waits."""
 
     def __init__(self, waker: Waker, timeout_s: float) -> None:
         self.event = threading.Event()
@@ -40,7 +40,7 @@ class Stop:
 
     @property
     def deadline(self) -> float:
-        """When draining ends, on the monotonic clock; never before it is requested."""
+        """End of the drain on the monotonic clock; never before it is requested."""
         return self._deadline
 
     @property
@@ -48,7 +48,7 @@ class Stop:
         return runtime.monotonic() >= self._deadline
 
     def request(self) -> None:
-        """Stop soon. Asking again changes nothing."""
+        """Request the stop. Calling it again changes nothing."""
         if not self.event.is_set():
             self._deadline = runtime.monotonic() + self._timeout_s
             self.event.set()

@@ -1,4 +1,4 @@
-"""Documents of a state folder: a name each, and the dataclass that says what it holds.
+"""Documents of a state folder: each has a name and a dataclass for its contents.
 
 Whoever owns a document has its `StateDocument` beside the dataclass, and everybody
 reads and writes it by that. docs/architecture.md lists them all.
@@ -29,7 +29,7 @@ class StoredDocuments(Protocol):
         """Return a document and all below it (`name/…`), as of one moment."""
 
     def damaged(self, what: str) -> WalstreamError:
-        """Return the error of a document that is not what somebody wrote."""
+        """Return the error of a document that is not as it was written."""
 
 
 class StateDocument(Generic[T]):

@@ -18,7 +18,7 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True, slots=True)
 class QueryResult(Generic[Told]):
-    """What was told; there may be nothing to tell."""
+    """Result of a query; it may be empty."""
 
     value: Told
 
@@ -65,9 +65,9 @@ class Question(Generic[Told]):
             if not self.refused:
                 self.refused = True
                 _log.warning(
-                    f"waiting: {self._about} cannot be looked up now",
+                    f"waiting: {self._about} cannot be read now",
                     error=str(error.args[0]),
-                    hint="it is asked again each second",
+                    hint="walstream asks again each second",
                 )
             return None
         self.refused = False

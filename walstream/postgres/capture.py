@@ -17,6 +17,11 @@ from walstream.postgres import (
     quoting,
     replica_identity,
 )
+from walstream.postgres.capture_report import (
+    CaptureLimit,
+    CaptureReport,
+    capture_report,
+)
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.missing_rows import Mending
@@ -44,6 +49,8 @@ class Capture:
     mending: Mending = field(default_factory=Mending)
     _teller: WarningOnce = field(default_factory=WarningOnce)
     watch: PublicationWatch = field(init=False)
+    # replaced whole at each look, since another thread reports them
+    _limits: Mapping[str, CaptureLimit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watch = PublicationWatch(
@@ -70,6 +77,10 @@ class Capture:
         """Names of those that are read, in order."""
         return sorted(self.watch.names)
 
+    def report(self) -> CaptureReport:
+        """Return which publications are read, and what they lack."""
+        return capture_report(self.read, self._limits)
+
     def obstacles(
         self,
         connection: Connection,
@@ -94,8 +105,7 @@ class Capture:
         statement = publication.creation(self.name, every, publication.ALL_OPERATIONS)
         return ConfigError(
             f"publication {self.name!r} does not exist, and `tables` is empty",
-            hint="create it for the tables that you want; or say in `tables` what to"
-            " capture",
+            hint="create it for the tables that you want, or name them in `tables`",
             repair=Repair(sql=statement),
         )
 
@@ -135,10 +145,10 @@ class Capture:
         self.recognise(connection, at_first=True)
 
     def recognise(self, connection: Connection, *, at_first: bool = False) -> None:
-        """Remember the publications that are there, and extend them.
+        """Remember the existing publications, and extend them.
 
-        Nothing is created: a slot that is there could not read it. `at_first`: the rows
-        of all tables are the first backfill's, also of those that come in now.
+        Nothing is created: an existing slot could not read it. `at_first`: the rows of
+        all tables are the first backfill's, also of those that come in now.
         """
         self.watch.begin(connection, self.present(connection))
         self.watch.at_first = at_first
@@ -148,7 +158,7 @@ class Capture:
             self.watch.at_first = False
 
     def present(self, connection: Connection) -> dict[str, Publication]:
-        """Find the publications of a slot that is there; raise without the main one."""
+        """Return the publications of an existing slot; raise without the main one."""
         found = publication.find(connection, self.names)
         if self.name not in found:
             raise publication_lost(f"publication {self.name!r} does not exist")
@@ -199,8 +209,8 @@ class Capture:
                 self._teller.warn(
                     inserts,
                     "no publication for tables without a replica identity",
-                    hint=f"{error.hint}. It must be older than the slot: then walstream"
-                    " positions reset SOURCE",
+                    hint=f"{error.hint}. It must be older than the slot, so then: "
+                    "walstream positions reset SOURCE",
                     repair=error.repair,
                 )
 
@@ -214,6 +224,7 @@ class Capture:
             return
         inserts = found.get(publication.insert_only(self.name))
         plan = publication.plan(self.patterns, facts)
+        self._limits = self._limits_of(plan, facts, inserts_read=inserts is not None)
         for pattern, what in unmatched(self.patterns, facts).items():
             self._teller.warn(pattern, f"pattern {what}", hint=WHY, kind="pattern")
         for name, reason in plan.refused.items():
@@ -230,6 +241,32 @@ class Capture:
             culprits = replica_identity.culprits(table, facts).values()
             self._tell_of_no_identity(table, culprits, read=inserts is not None)
 
+    def _limits_of(
+        self,
+        plan: publication.PublicationPlan,
+        facts: Mapping[str, TableFacts],
+        *,
+        inserts_read: bool,
+    ) -> dict[str, CaptureLimit]:
+        """Return the limits, by table or pattern."""
+        found = {
+            pattern: CaptureLimit(f"pattern {what}")
+            for pattern, what in unmatched(self.patterns, facts).items()
+        }
+        for name, reason in plan.refused.items():
+            found[name] = CaptureLimit(
+                f"not captured: {reason}", set_logged(facts[name])
+            )
+        what = "only its inserts are captured" if inserts_read else "not captured"
+        for table in plan.insert_only:
+            culprits = replica_identity.culprits(table, facts).values()
+            reasons = dict.fromkeys(map(replica_identity.reason, culprits))
+            found[table.full_name] = CaptureLimit(
+                f"{what}: {', '.join(reasons) or 'it has no replica identity'}",
+                "\n".join(map(replica_identity.cure, culprits)),
+            )
+        return found
+
     def _tell_of_nothing(
         self, made: Publication, facts: Mapping[str, TableFacts]
     ) -> None:
@@ -239,7 +276,7 @@ class Capture:
         self._teller.warn(
             made.name,
             f"publication {publication.EMPTY}",
-            hint="add tables to it; or say in `tables` what to capture",
+            hint="add tables to it, or name them in `tables`",
             repair=Repair(sql=publication.filling(made.name, facts)),
             kind="publication",
         )
@@ -251,7 +288,7 @@ class Capture:
         self._teller.warn(
             table.full_name,
             f"table has no replica identity: {what}",
-            hint="give it one, or a primary key",
+            hint="give it a primary key, or another replica identity",
             repair=Repair(
                 sql="\n".join(replica_identity.cure(one) for one in culprits)
             ),

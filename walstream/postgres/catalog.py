@@ -1,4 +1,4 @@
-"""What the catalog says of tables now: kind, replica identity, primary key.
+"""Catalog of tables: kind, replica identity, primary key, as of now.
 
 Never of rows in the WAL: their columns come from the stream's Relation messages.
 """
@@ -228,6 +228,6 @@ def wait_until_visible(connection: Connection, xid: int) -> None:
         if runtime.monotonic() > deadline:
             raise Transient(
                 f"transaction {xid} was streamed, but is not visible yet",
-                hint="does it wait for a synchronous standby? walstream tries again",
+                hint="it may wait for a synchronous standby; walstream tries again",
             )
         runtime.sleep(_LOOK_EVERY_S)

@@ -1,4 +1,4 @@
-"""What is asked of the database beside the stream, over short sessions in threads.
+"""Queries to the database beside the stream, over short sessions in threads.
 
 Keys of relations, columns that a key change would lose, the watch over the publication,
 and, while reading is paused, whether the server still lives. No plain session stays
@@ -37,7 +37,7 @@ _PROBE_EVERY_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CompanionTable:
-    """What the companion asks about."""
+    """Queries of the companion."""
 
     dsn: str
     slot: str
@@ -59,7 +59,7 @@ class SessionCompanion:
         self._threads = runtime.thread_pool(4, thread_name_prefix="companion")
         self._looking = Question[None](self._start, "the keys of a table")
         self._reading = Question[Values | None](
-            self._start, "what an update that changed its key left out"
+            self._start, "the values that an update of a key left out"
         )
         self._watching: Future[None] | None = None
         self._next_watch = runtime.monotonic() + _FIRST_WATCH_S

@@ -81,7 +81,7 @@ def connection_string(dsn: str, **replaced: str) -> str:
         given = conninfo.conninfo_to_dict(dsn)
     except psycopg.Error:
         raise ConfigError(
-            "the dsn is no PostgreSQL connection string",
+            "the dsn is not a PostgreSQL connection string",
             hint="write postgresql://USER@HOST:PORT/DATABASE or host=... dbname=...",
         ) from None
     options = str(given.get("options") or os.environ.get("PGOPTIONS", ""))
@@ -106,7 +106,7 @@ def connection_string(dsn: str, **replaced: str) -> str:
 def _public_authorities() -> str:
     """Find this machine's file of them; "" where OpenSSL's own variables lead there.
 
-    The OpenSSL in psycopg's wheel looks into a folder of its own, which is not there.
+    The OpenSSL in psycopg's wheel looks into a folder of its own, which does not exist.
     """
     if os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
         return ""
@@ -141,8 +141,8 @@ def _must_be_ours(connection: Connection) -> None:
         return
     connection.close()
     raise ConfigError(
-        f"the session's search_path is {path}, and not {wanted}: what its `options` set"
-        " did not arrive",
+        f"the session's search_path is {path}, and not {wanted}: its `options` did "
+        "not take effect",
         hint=DIRECTLY,
     )
 
@@ -194,7 +194,7 @@ def translate(error: psycopg.Error, doing: str) -> WalstreamError:
     return Transient(f"{doing}: {text} ({state})", hint="walstream tries again")
 
 
-_GAP: Final = "the changes in between will not be in Kafka"
+_GAP: Final = "the changes in between will be missing in Kafka"
 
 
 def publication_lost(what: str) -> HistoryError:

@@ -1,4 +1,4 @@
-"""What a connection that failed means: libpq keeps its SQLSTATE to itself.
+"""Errors of failed connections: libpq does not show their SQLSTATE.
 
 Only the server's words tell. In a language that is not known here a refusal is taken
 for one that passes, and tried again.
@@ -22,8 +22,8 @@ from walstream.postgres import quoting
 
 _AGAIN: Final = "walstream tries again by itself"
 DIRECTLY: Final = (
-    "write PostgreSQL's own host and port in the dsn: a pooler (PgBouncer, RDS Proxy,"
-    " Supavisor) stands in between"
+    "write PostgreSQL's own host and port in the dsn: a pooler (PgBouncer, RDS Proxy, "
+    "Supavisor) is in between"
 )
 """What to do about a pooler."""
 
@@ -47,32 +47,32 @@ _REFUSALS: Final = (
     _Refusal(
         "certificate authentication failed",
         LoginRefused,
-        "write as user whom sslcert names, or map that name in pg_ident.conf",
+        "use the name in sslcert as the user, or map it in pg_ident.conf",
     ),
     _Refusal("authentication failed", LoginRefused, "correct the role or pg_hba.conf"),
     _Refusal("pg_hba.conf", LoginRefused, "allow this host in pg_hba.conf"),
     _Refusal(
         "permission denied to start WAL sender",
         PermissionLacking,
-        "let the dsn's role replicate",
+        "give the dsn's role the right to replicate",
         "ALTER ROLE {role} REPLICATION;",
     ),
     _Refusal(
         "must be superuser or replication role",
         PermissionLacking,
-        "let the dsn's role replicate",
+        "give the dsn's role the right to replicate",
         "ALTER ROLE {role} REPLICATION;",
     ),
     _Refusal(
         "permission denied for database",
         PermissionLacking,
-        "let the dsn's role connect to this database",
+        "give the dsn's role the right to connect to this database",
         "GRANT CONNECT ON DATABASE {database} TO {role};",
     ),
     _Refusal(
         "is not permitted to log in",
         LoginRefused,
-        "let the dsn's role log in",
+        "give the dsn's role the right to log in",
         "ALTER ROLE {role} LOGIN;",
     ),
     _Refusal(
@@ -87,12 +87,12 @@ _REFUSALS: Final = (
     _Refusal("unsupported startup parameter", ConfigError, DIRECTLY),  # PgBouncer
     _Refusal("RDS Proxy currently", ConfigError, DIRECTLY),
     _Refusal("invalid connection option", ConfigError, "correct the dsn"),
-    _Refusal("server does not support SSL", ConfigError, "switch TLS on in the server"),
+    _Refusal("server does not support SSL", ConfigError, "enable TLS in the server"),
     _Refusal(
         "certificate verify failed",
         CertificateRefused,
-        "renew the server's certificate if it has expired, or correct sslrootcert if"
-        " it is of another authority",
+        "renew the server's certificate if it has expired, or correct sslrootcert if "
+        "another authority signed it",
     ),
     _Refusal(
         "requires a valid client certificate",
@@ -103,8 +103,8 @@ _REFUSALS: Final = (
         _Refusal(
             f"alert {said}",
             CertificateRefused,
-            "renew sslcert if it has expired, or take one of an authority in the"
-            " server's ssl_ca_file: the server refuses this one",
+            "renew sslcert if it has expired, or use one signed by an authority in "
+            "the server's ssl_ca_file: the server refuses this one",
         )
         for said in ("unknown ca", "bad certificate", "certificate")
     ),
@@ -112,12 +112,12 @@ _REFUSALS: Final = (
     _Refusal(
         "has group or world access",
         CertificateRefused,
-        "take the key from others: chmod 0600 FILE",
+        "make the key private: chmod 0600 FILE",
     ),
     _Refusal(
         "private key file",
         CertificateRefused,
-        "correct sslkey; of an encrypted key, sslpassword",
+        "correct sslkey, or sslpassword if the key is encrypted",
     ),
     _Refusal("certificate file", CertificateRefused, "correct sslcert"),
     _Refusal(
@@ -156,7 +156,10 @@ def _repair(refusal: _Refusal, text: str, role: str, database: str) -> Repair:
         return NO_REPAIR
     if line := hba_line(text):
         return Repair(
-            then=f"add to pg_hba.conf, above what refuses it, and reload: {line}"
+            then=(
+                "add to pg_hba.conf, above the line that refuses it, and reload: "
+                f"{line}"
+            )
         )
     if not refusal.sql:
         return Repair(then=refusal.hint)

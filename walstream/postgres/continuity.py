@@ -1,4 +1,4 @@
-"""Whether a table was published all the while: what was seen then against now. Pure.
+"""Continuity of a table's publication: the state then against now. Pure.
 
 A publication that was changed and changed back looks as before. So it is not only its
 contents that are compared, but the catalog rows that they are made of: a row that was
@@ -24,7 +24,7 @@ _STORED: Final = "s"  # generated columns are published
 
 @dataclass(slots=True)
 class Difference:
-    """What became of tables, by oid, between two looks."""
+    """Changes of tables, by oid, between two looks."""
 
     lost: str = ""  # why nothing can be gone on with
     missed: dict[int, str] = field(default_factory=dict)  # and why rows may be missing
@@ -69,7 +69,8 @@ def _lost(then: Sightings, now: Sightings) -> Iterator[str]:
         elif made.via_root != was.via_root:
             yield f"publication {name!r} has another publish_via_partition_root"
         elif missing := was.operations - made.operations:
-            yield f"publication {name!r} no longer publishes {sorted(missing)}"
+            what = ", ".join(sorted(missing))
+            yield f"publication {name!r} no longer publishes {what}"
 
 
 def _named(sightings: Sightings) -> set[int]:
@@ -95,7 +96,7 @@ def with_own(
 ) -> dict[str, Sighting]:
     """Return what was seen, with changes of our own: tables added or taken out by name.
 
-    All else is as it was then: what differs is somebody else's.
+    All else is as it was then: any other difference was made by another client.
     """
     return {
         name: replace(was, ways=_with_ways(was, now[name], changed.get(name, ())))
@@ -200,7 +201,7 @@ class _Comparison:
 
     def _why(self, operation: str, after: set[tuple[str, str]]) -> str:
         if not after:
-            return f"is not published for {operation} any more"
+            return f"is no longer published for {operation}"
         if names := {name for name, _ in after} & self._shaken:
             return f"was published by {min(names)!r}, which was altered meanwhile"
         if all(way.endswith(PART) for _, way in after):

@@ -1,7 +1,7 @@
 """Writes a message into the WAL now and then, so that an idle stream's lag is true.
 
 Nothing else is written: an idle slot moves without it, by keepalives. The message is
-not transactional, and the stream does not ask for messages: it is no op.
+not transactional, and the stream does not ask for messages: it never becomes an op.
 """
 
 from collections.abc import Callable
@@ -73,7 +73,7 @@ class Heartbeat:
             said = {ERROR: str(error.args[0]), HINT: error.hint}
             if error.repair.sql:
                 said[REPAIR] = error.repair.sql
-            _log.warning("no heartbeat is written", **said)
+            _log.warning("heartbeats cannot be written", **said)
 
     def _write(self) -> Lsn:
         # kept open, the session would hold up a smart shutdown
@@ -90,7 +90,7 @@ def _denied(connection: Connection, error: psycopg.Error) -> PermissionLacking:
     function = f"pg_catalog.pg_logical_emit_message(boolean, text, text{flush})"
     return PermissionLacking(
         f"writing a heartbeat: {error.diag.message_primary}",
-        hint='or heartbeat = "": an idle slot moves without',
+        hint='or set heartbeat = "": an idle slot advances without it',
         repair=Repair(
             sql=f"GRANT EXECUTE ON FUNCTION {function} TO"
             f" {quoting.name(connection.info.user)};"

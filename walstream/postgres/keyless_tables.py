@@ -1,9 +1,9 @@
 """Tables of which rows went out under no key, until they have one: kept.
 
 Later changes of such a row come under its key, where readers by key do not find it. So
-when a table that was streamed without a key is described with one, it is to be read
-anew. PostgreSQL publishes no update or delete of a table without a replica identity:
-that its key was away shows in inserts alone.
+when a table that was streamed without a key gets one, it has to be read again.
+PostgreSQL publishes no update or delete of a table without a replica identity: that its
+key was away shows in inserts alone.
 """
 
 from dataclasses import dataclass

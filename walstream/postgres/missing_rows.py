@@ -1,4 +1,4 @@
-"""What is done about tables of which rows may be missing from the stream."""
+"""Repair of tables with rows that may be missing from the stream."""
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,21 +27,22 @@ class Mending:
     def refusal(
         self, missed: Mapping[str, str], facts: Mapping[str, TableFacts]
     ) -> PublicationLost | None:
-        """Return why these tables stop the source; None: they are read anew."""
+        """Return the error for these tables; None if they are read again."""
         if self.elsewhere:
             return None
         names: Collection[str] = missed
         hint = (
-            "this command reads them anew, deletes too; or on_publication_change ="
-            ' "reread" has run do it; or walstream positions reset begins anew'
+            "this command reads them again, deletes included; or set "
+            'on_publication_change = "reread" and run does it; or start from scratch: '
+            "walstream positions reset"
         )
         if self.reread:
             names = self.keyless(missed, facts)
             if not names:
                 return None
             hint = (
-                "without a row key they cannot be read beside the stream: this command"
-                " reads them; or walstream positions reset begins anew"
+                "without a row key they cannot be read while the source streams: this "
+                "command reads them; or start from scratch: walstream positions reset"
             )
         said = {name: missed[name] for name in names}
         return PublicationLost(
@@ -59,7 +60,7 @@ class Mending:
         return {name for name in names if (one := facts.get(name)) and not _keyed(one)}
 
     def command(self, tables: Collection[str]) -> str:
-        """Write what has tables read anew."""
+        """Return the command that reads the tables again."""
         named = sorted(tables) if len(tables) <= _MOST_NAMED else ["*.*"]
         return (
             f"walstream backfill {' '.join(map(shlex.quote, named))} --replace"

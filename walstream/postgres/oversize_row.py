@@ -1,7 +1,7 @@
 """A change that PostgreSQL can write and never send: its text is over 1 GB.
 
-A bytea of more than 512 MB is, in hex. Each try decodes it anew, with gigabytes of
-memory on the server, and ends the same; so it is no error that passes.
+A bytea of more than 512 MB is, in hex. Each try decodes it again, with gigabytes of
+memory on the server, and fails the same way; so the error never passes.
 """
 
 from typing import Final
@@ -35,11 +35,12 @@ def stop(error: psycopg.Error, received: Lsn) -> HistoryError:
     """Make the error that ends the stream; `received` is the last LSN that came."""
     text = error.diag.message_primary or str(error)
     return HistoryError(
-        f"streaming: a change behind {show(received)} cannot be sent, since a row of it"
-        f" is over 1 GB as text: {text.splitlines()[0]} ({error.sqlstate})",
-        hint="no reader of this slot gets past it, and each try costs the server"
-        " gigabytes. Make the row smaller, or leave its column out of the publication"
-        " (ALTER PUBLICATION ... SET TABLE ... (columns)); then reset the source: what"
-        " was written since the position will not be in Kafka, but for a backfill",
+        f"streaming: a change behind {show(received)} cannot be sent, because a row "
+        f"in it is over 1 GB as text: {text.splitlines()[0]} ({error.sqlstate})",
+        hint="no reader of this slot can get past it, and each try costs the server "
+        "gigabytes. Make the row smaller, or remove its column from the "
+        "publication (ALTER PUBLICATION ... SET TABLE ... (columns)); then reset "
+        "the source: Kafka then gets what was written since the position only by "
+        "a backfill",
         repair=RESET,
     )

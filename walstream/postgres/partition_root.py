@@ -1,4 +1,4 @@
-"""Which replica identity and name roots have now; the stream may not say so yet."""
+"""Current replica identity and name of roots; the stream may not have them yet."""
 
 from collections.abc import Collection
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether the server has room for our slot and its stream, and who has taken ours.
+"""Preflight: room for the slot and its stream, and the reader of a taken slot.
 
 What is missing may come back by itself: walstream waits, and says what would help.
 """
@@ -48,14 +48,14 @@ def _slots(connection: Connection) -> Iterator[tuple[str, WalstreamError]]:
         return
     if lost:
         repair = drop(lost[0])
-        hint = f"slot {lost[0]!r} is of no use any more: its WAL is gone"
+        hint = f"slot {lost[0]!r} is useless: its WAL is gone"
     else:
         repair = _raise("max_replication_slots", most)
-        hint = "each slot is in use"
+        hint = "every slot is in use"
         if idle:
             hint = (
-                f"nobody reads {few(idle)} now: if nobody will, walstream slots drop"
-                f" {idle[0]}"
+                f"no client reads {few(idle)} now: if none will, walstream slots drop "
+                f"{idle[0]}"
             )
     yield (
         "free-slot",
@@ -97,11 +97,11 @@ def in_use(connection: Connection, slot: Slot, *, adopt: bool) -> Transient:
     run = "walstream run --adopt-slot" if adopt else "walstream run"
     return Transient(
         f"slot {slot.name!r} is in use by {who}",
-        hint="stop that one; or end its session",
+        hint="stop that one, or end its session",
         repair=Repair(
             sql=f"SELECT pg_terminate_backend({slot.active_pid});",
             # an instance that waits for the slot holds the state folder
-            then=f"or, unless walstream runs: {run} --take-over, which ends it too",
+            then=f"or, unless walstream runs: {run} --take-over, which also ends it",
         ),
     )
 

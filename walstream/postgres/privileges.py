@@ -1,4 +1,4 @@
-"""What the dsn's role may do to publications, asked before it is tried."""
+"""Privileges of the dsn's role on publications, checked before use."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def missing_to_create(
         return PermissionLacking(
             f"role {rights.role!r} may not create publications in the database"
             f" {rights.database!r}",
-            hint="the database's owner, or a superuser, gives it the right",
+            hint="the database's owner or a superuser can grant it",
             repair=Repair(sql=f"GRANT CREATE ON DATABASE {database} TO {role};"),
         )
     return None
@@ -73,6 +73,6 @@ def missing_to_extend(
         return None
     return PermissionLacking(
         f"role {rights.role!r} may not add {few(wanted)} to publication {into.name!r}",
-        hint="the tables' owner, or a superuser, has to do it",
+        hint="the tables' owner or a superuser has to do it",
         repair=Repair(sql=publication.addition(into.name, wanted.values())),
     )

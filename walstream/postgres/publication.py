@@ -67,7 +67,7 @@ class Publication:
         )
 
 
-EMPTY: Final = "publishes no table: nothing comes to Kafka"
+EMPTY: Final = "publishes no table: nothing reaches Kafka"
 _EVERY_TABLE: Final = ("*.*",)
 # Not from pg_publication_tables, which opens each table and waits for its lock.
 _PUBLICATIONS: Final = """
@@ -166,7 +166,7 @@ def oids_in(connection: Connection, schemas: Iterable[str]) -> list[int]:
 
 @dataclass(slots=True)
 class PublicationPlan:
-    """Which tables belong where, and what cannot be published, by reason."""
+    """Tables by publication, and those that cannot be published, by reason."""
 
     identified: list[TableFacts] = field(default_factory=list)
     insert_only: list[TableFacts] = field(default_factory=list)
@@ -234,6 +234,6 @@ def execute(connection: Connection, statement: str) -> None:
             raise
         raise PermissionLacking(
             f"publication: {error.diag.message_primary}",
-            hint="the tables' owner, or a superuser, has to do it",
+            hint="the tables' owner or a superuser has to do it",
             repair=Repair(sql=statement),
         ) from error

@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class PublicationChange:
-    """What is to be done; a table moves from one to the other at once."""
+    """Changes of the publications; a table moves from one to the other at once."""
 
     into: Publication
     tables: Sequence[TableFacts]
@@ -120,7 +120,7 @@ class Alteration:
         self._done.setdefault(where.name, set()).add(oid)
 
     def _remove(self, main: Publication, homeless: Sequence[TableFacts]) -> None:
-        """Take out tables whose rows cannot be updated any more while they are in."""
+        """Remove tables whose rows can no longer be updated while published."""
         oids = {name: oid for oid, name in main.tables.items()}
         for table in homeless:
             if self._try(table, publication.removal(main.name, [table])):

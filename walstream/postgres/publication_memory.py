@@ -1,4 +1,4 @@
-"""What is remembered of the publications, from one look to the next: a document.
+"""Memory of the publications between two looks: a document.
 
 It is by publication, so that an older walstream reads its part of it, and drops the
 rest: what it did not watch must not be believed later.
@@ -41,7 +41,7 @@ PUBLICATIONS: Final = StateDocument("publications", dict[str, StoredPublication]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What was examined last."""
+    """Last examined state."""
 
     sightings: Mapping[str, Sighting] = field(default_factory=dict)
     left: frozenset[str] = frozenset()  # as in `continuity`

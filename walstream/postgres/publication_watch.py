@@ -31,15 +31,15 @@ from walstream.records.router import matches
 from walstream.telemetry.fields import TABLE
 from walstream.telemetry.human import few
 
-DOUBTFUL: Final = "was rewritten, or UNLOGGED for a while: which cannot be told"
-DOUBT: Final = "if it was UNLOGGED, rows are missing: have it read anew"
-_TAKEN_OUT: Final = "was taken out of the publication"
+DOUBTFUL: Final = "was either rewritten or UNLOGGED for a while"
+DOUBT: Final = "if it was UNLOGGED, rows are missing: read it again"
+_TAKEN_OUT: Final = "was removed from the publication"
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationLook:
-    """What a look at the publications found."""
+    """Findings of one look at the publications."""
 
     memory: Memory  # as it is to be remembered
     taken_out: list[str] = field(default_factory=list)  # on purpose; `schema.table`
@@ -49,7 +49,7 @@ class PublicationLook:
 
 @dataclass(slots=True)
 class PublicationWatch:
-    """What is remembered of the publications that are read."""
+    """Memory of the publications that are read."""
 
     name: str  # of the main one
     patterns: Sequence[str]
@@ -66,7 +66,7 @@ class PublicationWatch:
         return list(self.memory.sightings)
 
     def begin(self, connection: Connection, found: Mapping[str, Publication]) -> None:
-        """Remember what is there: nothing was read before."""
+        """Remember the existing state: nothing was read before."""
         self.memory = Memory(see(connection, found))
 
     def recall(self, stored: Mapping[str, StoredPublication] | None) -> None:
@@ -74,7 +74,7 @@ class PublicationWatch:
         if stored is None:
             raise PublicationLost(
                 "the state folder does not say which publications are read",
-                hint="whether one was lost meanwhile cannot be told",
+                hint="a publication may have been lost meanwhile without a trace",
                 repair=RESET,
             )
         self.memory = Memory.of(stored)
@@ -85,9 +85,9 @@ class PublicationWatch:
         return PUBLICATIONS.entry(self.memory.stored(self.name))
 
     def check(self, connection: Connection, *, starting: bool = False) -> None:
-        """Raise PublicationLost where rows may be missing, and nobody reads them anew.
+        """Raise PublicationLost if rows may be missing and are not read again.
 
-        `starting`: what was asked to be read anew is read after this look.
+        `starting`: requested tables are read again after this look.
         """
         look = self.examine(connection)
         for table in look.taken_out:
@@ -116,7 +116,7 @@ class PublicationWatch:
         for table in publication.names_of(connection, found.gone):
             # `tables` would have it in again: then it was not meant
             if any(matches(pattern, table) for pattern in self.patterns):
-                look.missed[table] = f"was taken out of publication {self.name!r}"
+                look.missed[table] = f"was removed from publication {self.name!r}"
             else:
                 look.taken_out.append(table)
         for why in sorted(set(found.missed.values())):
@@ -143,7 +143,7 @@ class PublicationWatch:
         return list(named)
 
     def _mend(self, connection: Connection, missed: Mapping[str, str]) -> None:
-        """Request that tables are read anew; raise where the rule says stop."""
+        """Request that tables are read again; raise if the rule says stop."""
         if not missed:
             return
         if refusal := self.mending.refusal(missed, catalog.tables(connection)):
@@ -152,7 +152,8 @@ class PublicationWatch:
             for why in sorted(set(missed.values())):
                 names = [name for name in missed if missed[name] == why]
                 _log.warning(
-                    "rows may be missing from the stream: read anew beside it",
+                    "rows may be missing from the stream: walstream reads them again "
+                    "while it streams",
                     **{TABLE: few(names)},
                     tables=len(names),
                     reason=why,
@@ -184,10 +185,10 @@ class PublicationWatch:
     def remember(
         self, connection: Connection, memory: Memory, *, own: bool = False
     ) -> None:
-        """Store what was examined; have read what came in.
+        """Store the examined state; request reading of new tables.
 
-        `own`: the change was ours. Then what came back is read anew, too: it was out
-        while `tables` did not want it.
+        `own`: the change was ours. Then returned tables are read again too: they were
+        out while `tables` excluded them.
         """
         if memory == self.memory:
             return
@@ -232,13 +233,13 @@ class PublicationWatch:
             for table in tables:
                 self.teller.warn(
                     f"{table}'s rows",
-                    "rows that were in a table without a row key are not sent",
+                    "existing rows of a table without a row key are not sent",
                     hint="stop walstream, then: walstream backfill",
                 )
         return came
 
     def regained(self, connection: Connection, oid: int) -> bool:
-        """Request that a table is read anew whose rows went out without a key.
+        """Request that a table is read again whose rows were sent without a key.
 
         False: its key is away again.
         """
@@ -251,7 +252,7 @@ class PublicationWatch:
             return False
         for name in names:
             self.teller.forget(name)
-        what = "the table has a key, and rows that were sent before have none"
+        what = "the table has a key now, but rows sent before have none"
         self._again(connection, names, what=what)
         return True
 
@@ -261,10 +262,9 @@ class PublicationWatch:
         names: Sequence[str],
         *,
         wanted: bool = False,
-        what: str = "all changes of the table come from now on; Kafka lacks those"
-        " before",
+        what: str = "all later changes of the table are sent; Kafka lacks those before",
     ) -> None:
-        """Request that tables are read anew whose changes were not published.
+        """Request that tables are read again whose changes were not published.
 
         Where the rule is to stop, these need none: that they were not was said then.
         """
@@ -279,7 +279,7 @@ class PublicationWatch:
             self.teller.warn(
                 table,
                 what,
-                hint="have it read anew",
+                hint="read it again",
                 repair=Repair(command=mending.command([table])),
             )
 

@@ -1,4 +1,4 @@
-"""Which tables cannot say which row was updated or deleted, why, and what cures it."""
+"""Tables that cannot identify an updated or deleted row: the reason and the repair."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What walstream must know of a server before it streams from it."""
+"""Facts about a server that a stream needs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -162,8 +162,8 @@ def problems(
             "replication-right",
             PermissionLacking(
                 f"role {server.role!r} may not replicate",
-                hint="a superuser gives it the right; on Amazon RDS it becomes a member"
-                " of rds_replication",
+                hint="a superuser can grant it; on Amazon RDS, grant rds_replication "
+                "to the role",
                 repair=Repair(
                     sql=f"ALTER ROLE {quoting.name(server.role)} REPLICATION;"
                 ),
@@ -173,11 +173,10 @@ def problems(
         yield (
             "encoding",
             ConfigError(
-                f"database {server.database!r} is SQL_ASCII: its bytes may be anything",
-                hint="say what they are in the source's `encoding`, for example UTF8",
-                repair=Repair(
-                    then='say in the source\'s `encoding` what they are: "UTF8"'
-                ),
+                f"database {server.database!r} is SQL_ASCII: its texts have no known "
+                "encoding",
+                hint="name it in the source's `encoding`, for example UTF8",
+                repair=Repair(then='name it in the source\'s `encoding`: "UTF8"'),
             ),
         )
     if not allow_synchronous and synchronous.holds_commits(

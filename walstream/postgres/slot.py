@@ -51,7 +51,7 @@ class Slot:
 
     @property
     def lost(self) -> str | None:
-        """Return why the slot cannot be read any more."""
+        """Return why the slot can no longer be read."""
         if self.invalidation:
             return self.invalidation
         return "wal_status lost" if self.wal_status == "lost" else None
@@ -192,7 +192,7 @@ def no_room(name: str, error: psycopg.Error) -> Transient:
     """Make the error of a server that has no slot left."""
     return Transient(
         f"creating slot {name!r}: {error.diag.message_primary}",
-        hint="drop a slot that nobody needs, or raise max_replication_slots",
+        hint="drop a slot that is no longer needed, or raise max_replication_slots",
     )
 
 
@@ -212,7 +212,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How to wait: what ends the waiting, and who is told why it takes so long."""
+    """Options of a wait: its end, and the callback for the reason of a delay."""
 
     stopped: threading.Event
     tell: Callable[[str], None]

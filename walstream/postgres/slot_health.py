@@ -1,4 +1,4 @@
-"""When a slot costs more disk than an operator wants: it is said, and not too often."""
+"""Alarms for a slot that costs more disk than allowed, not too often."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from walstream.telemetry.throttle import Throttle
 
 @dataclass(frozen=True, slots=True)
 class SlotHealth:
-    """What a slot costs its server, and how far the server is."""
+    """Disk cost of a slot, and the server's LSN."""
 
     retained_wal: int  # bytes that cannot be removed for it
     wal_status: str | None
@@ -66,7 +66,7 @@ def spill_text(slot: str, health: SlotHealth | None, limit: int) -> str:
 
 
 class _Bell:
-    """Says what lasts once, again every ten minutes, and when it is over."""
+    """Logs a lasting state once, again every ten minutes, and at its end."""
 
     def __init__(self, clock: Callable[[], float], hint: str, over: str) -> None:
         self._hint = hint
@@ -83,7 +83,7 @@ class _Bell:
 
 
 class Alarm:
-    """Says when a slot costs more than an operator wants, and when that is over."""
+    """Logs when a slot costs more than allowed, and when that is over."""
 
     def __init__(
         self,
@@ -108,9 +108,7 @@ class Alarm:
         self._spill = _Bell(
             clock, _OLDEST, "large transactions on disk are below the alarm again"
         )
-        self._waiting = _Bell(
-            clock, _TAKE_OUT, "commits do not wait for Kafka any more"
-        )
+        self._waiting = _Bell(clock, _TAKE_OUT, "commits no longer wait for Kafka")
 
     def see(self, health: SlotHealth | None) -> None:
         """Compare; log once, and again every ten minutes while it lasts."""

@@ -108,6 +108,6 @@ def end(dsn: str, held: str) -> None:
         )
         if connection.execute(_THERE, (held,)).fetchone() is not None:
             raise Transient(
-                "the session that holds an earlier snapshot does not end",
+                "a session that holds an earlier snapshot does not end",
                 hint="walstream tries again",
             )

@@ -1,4 +1,4 @@
-"""What a slot's server wrote to disk of transactions too large for its memory.
+"""Spill of a slot: transactions that the server wrote to disk.
 
 A transaction above logical_decoding_work_mem lies in files of the slot until it is sent
 or rolled back: as many bytes as it is large, and of several at a time the sum.

@@ -24,17 +24,17 @@ from walstream.postgres.slot import Slot
 
 
 class Step(Enum):
-    """What to do next; a stop is an error instead."""
+    """Next step of a start; a stop is an error instead."""
 
     CREATE = "create publication and slot"
-    ADOPT = "take the slot as it is"
+    ADOPT = "use the slot as it is"
     STREAM = "stream from the position"
     WAIT = "the slot is in use"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What the state folder knows."""
+    """Facts of the state folder."""
 
     position: Position | None = None
     intent: bool = False  # noted before publication and slot were created
@@ -49,7 +49,7 @@ class Decision:
     resume: Lsn = 0  # for STREAM and ADOPT
 
 
-_GAP: Final = "the changes in between will not be in Kafka"
+_GAP: Final = "the changes in between will be missing in Kafka"
 
 
 def decide(
@@ -84,20 +84,20 @@ def decide(
         return Decision(step, confirmed)
     if slot.active_pid:
         raise ConfigError(
-            f"slot {slot.name!r} is read now by {_reader(slot)}, and the state folder"
-            " knows nothing of it",
-            hint="is this a second instance? Then give its source another `slot`. To"
-            " succeed that reader, stop it first; then walstream run --adopt-slot"
-            f" streams from {show(confirmed)}, or where it ends, without the rows"
-            " before it",
+            f"slot {slot.name!r} is read now by {_reader(slot)}, and the state folder "
+            "has no record of it",
+            hint="is this a second instance? Then give its source another `slot`. To "
+            "replace that reader, stop it first; then walstream run --adopt-slot "
+            f"streams from {show(confirmed)}, or where it ends, without the rows "
+            "before it",
             repair=Repair(
                 command="walstream slots",  # names who reads it
                 then="give the source another `slot`",
             ),
         )
     raise HistoryError(
-        f"slot {slot.name!r} is there (confirmed {show(confirmed)}), but the state"
-        " folder knows nothing of it",
+        f"slot {slot.name!r} exists (confirmed {show(confirmed)}), but the state "
+        "folder has no record of it",
         hint="restore the state folder; or walstream run --adopt-slot, which streams"
         f" from {show(confirmed)} without the rows before it; or give the source"
         " another `slot`",
@@ -117,19 +117,19 @@ def check_ours(slot: Slot, server: Server) -> None:
     if problem:
         raise HistoryError(
             f"slot {slot.name!r} {problem}: it is not ours",
-            hint="going on would take it from whoever made it",
+            hint="going on would take it from its owner",
             repair=Repair(then="give the source another `slot`"),
         )
     if slot.two_phase:
         # its transactions come at PREPARE, before it is known that they are committed
         raise HistoryError(
-            f"slot {slot.name!r} has two_phase on: it would give out what is prepared,"
-            " and may be rolled back",
-            hint="walstream makes none such; whoever reads it relies on that",
+            f"slot {slot.name!r} has two_phase on: it would send prepared "
+            "transactions, which may still be rolled back",
+            hint="walstream never makes such a slot; its reader relies on it",
             repair=Repair(
-                then="give the source another `slot`; PostgreSQL 18 also turns it off,"
-                " over a connection with replication=database: ALTER_REPLICATION_SLOT"
-                f" {slot.name} (TWO_PHASE false)"
+                then="give the source another `slot`; or turn it off (PostgreSQL 18), "
+                "over a connection with replication=database: "
+                f"ALTER_REPLICATION_SLOT {slot.name} (TWO_PHASE false)"
             ),
         )
 
@@ -154,8 +154,8 @@ def _resume(
         )
     if slot is None and named != position.slot:
         raise SlotLost(
-            f"the position {show(resume)} belongs to the slot {position.slot!r}, the"
-            f" source names {named!r}, which is not there",
+            f"the position {show(resume)} belongs to the slot {position.slot!r}, the "
+            f"source names {named!r}, which does not exist",
             hint="correct `slot`, or give this source a `state` folder of its own; if"
             f" the change is meant, reset the source: {_GAP}",
             repair=reset,
@@ -207,17 +207,17 @@ def _read_by_another(slot: Slot, resume: Lsn, reset: Repair) -> SlotLost:
     if slot.active_pid:
         return SlotLost(
             f"{what}: another instance reads it now: {_reader(slot)}",
-            hint="that one goes on, and nothing is missing: leave this one stopped. Two"
-            " instances of one source need one state folder between them",
+            hint="that one goes on and nothing is missing: leave this one stopped. Two "
+            "instances of one source have to share one state folder",
             repair=Repair(
                 command="walstream slots",  # names who reads it
                 then="remove this instance, or its copy of the state folder",
             ),
         )
     return SlotLost(
-        f"{what}: someone else read it, or the state folder is an old copy",
-        hint="if another instance took the slot over, start that one, with its state"
-        f" folder, and leave this one stopped; if nothing did, {_GAP}",
+        f"{what}: another client read it, or the state folder is an old copy",
+        hint="if another instance took over the slot, start that one, with its state "
+        f"folder, and leave this one stopped; otherwise {_GAP}",
         repair=reset,
     )
 
@@ -265,21 +265,21 @@ def _check_given(
     at = _left_at(source, given.timeline, server, left)
     if given.lsn >= at:
         raise HistoryError(
-            f"timeline {given.timeline} was left at {show(at)}, but commits up to"
-            f" {show(given.lsn)} were sent: readers have what this server lost",
-            hint="after the reset the rows are sent again; behind them,"
-            " walstream backfill 'TABLES' --replace has readers empty the tables, too",
+            f"timeline {given.timeline} was left at {show(at)}, but commits up to "
+            f"{show(given.lsn)} were sent: readers have changes that this server lost",
+            hint="after the reset the rows are sent again; then walstream backfill "
+            "'TABLES' --replace also makes readers empty the tables first",
             repair=RESET.of_source(source),
         )
     if given.below > at:
         raise HistoryError(
-            f"timeline {given.timeline} was left at {show(at)}; walstream was killed"
-            f" before it noted how far it sent commits: up to {show(given.lsn)} for"
-            f" sure, and none from {show(given.below)} on",
-            hint="the command names the last change in Kafka. Where that is below"
-            f" {show(at)}, readers have nothing that this server lost, and walstream"
-            " run --accept-timeline goes on; else: walstream positions reset"
-            f" {source}",
+            f"timeline {given.timeline} was left at {show(at)}; walstream was killed "
+            "before it noted how far it sent commits: at least up to "
+            f"{show(given.lsn)}, and none from {show(given.below)} on",
+            hint="the command names the last change in Kafka. Where that is below "
+            f"{show(at)}, readers have nothing that this server lost: continue "
+            "with walstream run --accept-timeline. Otherwise: walstream positions "
+            f"reset {source}",
             repair=Repair(command=f"walstream positions show {source}"),
         )
 
@@ -311,4 +311,4 @@ def _parse(text: str) -> Lsn:
     try:
         return parse(text)
     except ValueError:
-        raise WalstreamError(f"timeline history: {text!r} is no LSN") from None
+        raise WalstreamError(f"timeline history: {text!r} is not an LSN") from None

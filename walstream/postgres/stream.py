@@ -1,6 +1,6 @@
 """The stream of a slot: START_REPLICATION, CopyData in, status updates out.
 
-Never blocks: `read` takes what is there. Status updates tell three LSNs (manual,
+Never blocks: `read` takes what has arrived. Status updates tell three LSNs (manual,
 "Streaming Replication Protocol"). A status whose flush is behind what was received
 holds up the server's fast shutdown, so each confirmation is followed at once by one
 with write = received and flush = apply = 0, which leaves the slot where it is.

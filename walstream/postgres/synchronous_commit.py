@@ -1,4 +1,4 @@
-"""Whether commits wait for us: what synchronous_standby_names says of a name; pure.
+"""Synchronous commit: whether synchronous_standby_names covers a name; pure.
 
 PostgreSQL takes any walsender whose application_name is named there for a standby, one
 that reads a slot for us as well. Then a COMMIT waits until Kafka has it, and a commit
@@ -43,9 +43,9 @@ def refusal(setting: str, application: str) -> ConfigError:
     """Make the error of a start that would hold up commits."""
     return ConfigError(
         text(setting, application),
-        hint="while Kafka or walstream is away no COMMIT would return, and a standby"
-        " that is behind would be passed over; allow_synchronous = true in the source"
-        " says that this is meant",
+        hint="while Kafka or walstream is down no COMMIT would return, and a standby "
+        "that is behind would be passed over; if you want that, set "
+        "allow_synchronous = true in the source",
         repair=Repair(
             sql="ALTER SYSTEM SET synchronous_standby_names = 'the standbys by name';\n"
             "SELECT pg_reload_conf();",

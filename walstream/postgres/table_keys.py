@@ -1,4 +1,4 @@
-"""What decides the keys of a source's tables: learned from the catalog, and kept."""
+"""Keys of a source's tables: learned from the catalog, and stored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 
 
 class KeyRules(Protocol):
-    """What decides the keys of a source's tables, and from where on."""
+    """Keys of a source's tables, and the LSN from which each is in force."""
 
     def history(self, full_name: str) -> KeyHistory | None:
         """Return a table's; None: it was not learned yet."""
@@ -257,7 +257,7 @@ def _let_go(
         return
     if unknown and not history.primary_key(*wanted):
         _log.warning(
-            "rows of a dropped table go out without a key: nobody knows it by now",
+            "rows of a dropped table are sent without a key: it is no longer known",
             **{TABLE: f"{relation.namespace}.{relation.name}", LSN: show(place[0])},
         )
 

@@ -7,8 +7,8 @@ from typing import Final
 from walstream.records.router import matches
 
 WHY: Final = (
-    "patterns are case-sensitive, and match `schema.table`; a table that is created"
-    " later is taken in"
+    "patterns are case-sensitive and match `schema.table`; tables created later are "
+    "included"
 )
 _NEAR: Final = 0.8  # of 1: how like a name must be to be meant
 
@@ -20,7 +20,7 @@ def unmatched(patterns: Iterable[str], names: Collection[str]) -> dict[str, str]
         if not any(matches(pattern, name) for name in names):
             near = _nearest(pattern, names)
             said[pattern] = "matches no table" + (
-                f"; is {near!r} meant?" if near else ""
+                f"; did you mean {near!r}?" if near else ""
             )
     return said
 

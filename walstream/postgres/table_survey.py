@@ -1,4 +1,4 @@
-"""What tables a database has, and how large: for who has no configuration yet."""
+"""Survey of a database's tables and sizes, for `init`."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -44,7 +44,7 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What is there already."""
+    """Existing tables."""
 
     tables: list[FoundTable]
     database: str

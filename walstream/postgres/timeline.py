@@ -1,4 +1,4 @@
-"""Where a server's timelines branched off: asked of a walsender, which alone knows.
+"""Branch points of a server's timelines: only a walsender knows them.
 
 A plain session may not read the history files.
 """

@@ -1,7 +1,7 @@
 """Values that a key change would lose: toasted ones, which PostgreSQL did not send.
 
 The row is read from the table as it is now, which may have other names than the stream
-had: it is known by its oid, its columns by where they stand.
+had: it is identified by its oid, its columns by their numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -105,7 +105,7 @@ def names_now(
 
     `attributes` are all that the table ever had, in order, None where one is dropped.
     `in_part`: some of them may not have been published, so places tell nothing. None
-    altogether: it cannot be told.
+    altogether: it is unknown.
     """
     now = [name for name in attributes if name is not None]
     first = attributes[: len(then)]
@@ -159,8 +159,8 @@ def which(op: ReplicationOp, wanted: Sequence[str]) -> str:
     """Name an update, what it did that wants the whole row, and what it lacks."""
     did = "came past the row filter" if op.kind is Kind.INSERT else "changed its key"
     return (
-        f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}) {did},"
-        f" and PostgreSQL did not send {list(wanted)}"
+        f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}) {did}, "
+        f"and PostgreSQL did not send {', '.join(wanted)}"
     )
 
 
@@ -181,8 +181,8 @@ def _denied(
     )
     return PermissionLacking(
         f"{which(op, wanted)}: they cannot be read from the table: {why}",
-        hint=f"run: {cure} To need no right for later rows:"
-        f" ALTER TABLE {name} REPLICA IDENTITY FULL;",
+        hint=f"run: {cure} To need no such right for later rows: ALTER TABLE {name} "
+        "REPLICA IDENTITY FULL;",
         repair=Repair(sql=cure, then="walstream run"),
     )
 
@@ -191,10 +191,10 @@ def _renamed(
     op: ReplicationOp, wanted: Sequence[str], now: Sequence[str]
 ) -> HistoryError:
     return HistoryError(
-        f"{which(op, wanted)}: the table's columns are others by now:"
-        f" {list(now)} instead of {list(op.table.columns)}",
-        hint="name and type them as they were until walstream has passed; or begin"
-        " anew, with a backfill. Under REPLICA IDENTITY FULL nothing has to be read",
+        f"{which(op, wanted)}: the table's columns have changed: {', '.join(now)} "
+        f"instead of {', '.join(op.table.columns)}",
+        hint="restore their names and types until walstream has passed; or start again "
+        "with a backfill. Under REPLICA IDENTITY FULL nothing has to be read",
         repair=Repair(
             command="walstream positions reset {source}",
             then="walstream run, unless it runs",

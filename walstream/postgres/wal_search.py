@@ -97,8 +97,8 @@ def copied(dsn: str, slot: str) -> Iterator[SlotCopy]:
             if error.sqlstate == _TOO_MANY:
                 raise Transient(
                     f"copying slot {slot!r} for a search: {error.diag.message_primary}",
-                    hint="rewind to an LSN, which needs no copy; or drop a slot that"
-                    " nobody needs, or raise max_replication_slots",
+                    hint="rewind to an LSN, which needs no copy; or drop a slot that "
+                    "is no longer needed, or raise max_replication_slots",
                 ) from error
             raise translate(error, f"copying slot {slot!r} for a search") from error
         if row is None:

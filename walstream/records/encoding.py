@@ -1,4 +1,4 @@
-"""How a sink turns ops into records, whatever it writes them to.
+"""Encoding of ops as records, for any sink.
 
 What is the same for all ops of a table is made once, with the table.
 """
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SinkRules:
-    """What a sink was told."""
+    """Settings of a sink."""
 
     name: str
     format: str
@@ -45,7 +45,7 @@ class SinkRules:
 
 @dataclass(frozen=True, slots=True)
 class TableEncoding:
-    """Where the ops of one table go, and how they are written."""
+    """Target and encoder of one table's ops."""
 
     route: Route
     encode: Encode
@@ -64,7 +64,7 @@ class EncodingPlan:
         self.tally = Tally()
 
     def of(self, table: Table) -> TableEncoding | None:
-        """Aim at what takes a table's ops; None: nothing does."""
+        """Return the encoding of a table's ops; None: they have no topic."""
         context = self._rules.context
         route = self._router.route(table, context.origin)
         if route is None:
@@ -76,9 +76,9 @@ class EncodingPlan:
         return TableEncoding(route, encode, encoder.truncates, others, meter)
 
     def sends_truncate(self, op: ReplicationOp, aim: TableEncoding) -> bool:
-        """Return whether a Truncate goes on; raise HistoryError if it stops the sink.
+        """Return whether a Truncate is sent; raise HistoryError if it stops the sink.
 
-        A backfill's is no change of the source's: a table's rows come anew.
+        A backfill's Truncate is not a change in the source: the table's rows follow.
         """
         rule = "send" if op.snapshot else self._rules.on_truncate
         if rule == "stop":
@@ -88,7 +88,9 @@ class EncodingPlan:
                 hint="set on_truncate to send or skip, then: walstream run",
             )
         if rule == "send" and not aim.truncates:
-            what = f"a TRUNCATE has no form in {self._rules.format}: it is"
+            what = (
+                f"the format {self._rules.format} has no record for a TRUNCATE: it is"
+            )
             self.drop(op.table, what)
             return False
         return rule == "send"

@@ -1,4 +1,4 @@
-"""How a record's key is written: one function a form, by name; pure.
+"""Forms of a record's key: one function for each, by name; pure.
 
 A key is made of a row's key columns: those of the new row, of a deleted one those of
 the old. What has no such columns has a key of its own in each form.
@@ -123,8 +123,8 @@ def _check_sent(op: ReplicationOp, table: Table, indexes: tuple[int, ...]) -> No
         f"table {table.full_name!r}, {op.kind.value.lower()} at"
         f" ({show(op.lsn)}, {op.seq_id}): column {lacking} of its key was not sent,"
         " since it is not in the table's replica identity",
-        hint="run the SQL; what was written before it cannot be told any more, so then"
-        " begin anew, with a backfill",
+        hint="run the SQL, then start again with a backfill: what was written before "
+        "the SQL can no longer be decoded",
         repair=Repair(sql=cure, then=THEN_RESET),
     )
 

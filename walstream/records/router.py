@@ -8,8 +8,9 @@ none of them is dropped and counted.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
+from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError, HistoryError
 from walstream.formats.context import SourceOrigin
 from walstream.op import Table
@@ -49,7 +50,7 @@ class TopicMapping:
 
 @dataclass(frozen=True, slots=True)
 class RoutingRules:
-    """Where a sink's tables go."""
+    """Routing rules of a sink."""
 
     mappings: Mapping[str, TopicMapping]  # by table or pattern, see `Router.mapping`
     template: str  # with {source}, {schema}, {table}; "" = only mapped tables
@@ -57,10 +58,22 @@ class RoutingRules:
     key: str = "json"  # of KEY_FORMS
     strict: bool = False  # every table must be mapped
 
+    @classmethod
+    def of(cls, sink: RoutedSink) -> Self:
+        """Return the rules of a configured sink."""
+        mappings = {
+            table: TopicMapping(
+                mapped.name,
+                None if mapped.partition_key is None else tuple(mapped.partition_key),
+            )
+            for table, mapped in sink.topics.items()
+        }
+        return cls(mappings, sink.topic, sink.fallback_topic, sink.key, sink.strict)
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the ops of one table go, and how their key is made of a row."""
+    """Topic of one table's ops, and the columns of their key."""
 
     topic: str
     key: KeyForm
@@ -122,8 +135,8 @@ class Router:
             raise Unmapped(
                 f"table {full_name!r} is published and has no mapping, and strict is"
                 " true",
-                hint=f"name its topic in [sinks.NAME.topics.{full_name!r}], or take it"
-                " out of the publication",
+                hint=f"name its topic in [sinks.NAME.topics.{full_name!r}], or remove "
+                "it from the publication",
             )
         if not self._rules.template:
             return self._rules.fallback or None
@@ -147,7 +160,7 @@ class Router:
         other, owner = self._owners.setdefault(topic, (plain, full_name))
         if other != plain:
             raise ConfigError(
-                f"tables {owner!r} and {full_name!r} would meet in the topic {topic!r}",
+                f"tables {owner!r} and {full_name!r} would share the topic {topic!r}",
                 hint="name a topic for one of them in"
                 f" [sinks.NAME.topics.{full_name!r}]",
             )
@@ -172,7 +185,8 @@ def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
     missing = [name for name in names if name not in columns]
     if missing:
         raise HistoryError(
-            f"partition_key of table {table.full_name!r}: it has no column {missing}",
+            f"partition_key of table {table.full_name!r}: it has no column "
+            f"{', '.join(missing)}",
             hint="correct partition_key in the sink's topics, then: walstream run",
         )
     return tuple(sorted({columns.index(name) for name in names}))

@@ -1,4 +1,4 @@
-"""What a configuration that is read anew changes, for each worker and for the rest.
+"""Changes of a reloaded configuration, for each worker and for the rest.
 
 A worker goes by its source's part of the configuration, and by the files that this part
 names: a certificate that was replaced under the same name is a change, too.
@@ -20,13 +20,13 @@ _Mark = tuple[int, int, int]
 
 
 class ConfigReader(Protocol):
-    """Where a running instance gets its configuration from again."""
+    """Source of a running instance's configuration for a reload."""
 
     def whole(self) -> Config:
         """Read all of it; raise ConfigError for all that is wrong."""
 
     def references(self) -> Config:
-        """Read anew only what the kept file refers to by ${file:} and ${env:}."""
+        """Read again only what the kept file refers to by ${file:} and ${env:}."""
 
     def keep(self) -> None:
         """Note that all goes by what was read last: nothing in it was refused."""
@@ -34,7 +34,7 @@ class ConfigReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What came of it."""
+    """Result of a reload."""
 
     problem: str = ""  # why all goes on as before
     exit_code: int = 0
@@ -51,7 +51,7 @@ class Reloaded:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What a worker goes by."""
+    """Configuration of a worker."""
 
     tables: Mapping[str, object] = field(repr=False)
     files: Mapping[str, _Mark]

@@ -99,7 +99,7 @@ class ControlServer:
         except OSError as error:
             listener.close()
             _log.warning(
-                "no control socket: other commands do not reach this instance",
+                "no control socket: other commands cannot reach this instance",
                 error=str(error),
             )
             return
@@ -165,7 +165,7 @@ class ControlServer:
 
     def _lend(self, caller: _Caller, source: str) -> None:
         taken = any(other.borrows == source for other in self._callers)
-        problem = "another command holds it" if taken else self._lender.lend(source)
+        problem = "another command is using it" if taken else self._lender.lend(source)
         if problem:
             self._end_with(caller, ErrorAnswer(problem))
         else:

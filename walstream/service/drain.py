@@ -33,6 +33,6 @@ class WorkerDrain:
         return bool(since) and now > since + self.limit_s
 
     def end(self) -> bool:
-        """Return whether a process that ended did so to begin anew by other keys."""
+        """Return whether a process ended in order to start again with other keys."""
         renewed_at, self._renewed_at = self._renewed_at, 0.0
         return bool(renewed_at)

@@ -1,4 +1,4 @@
-"""What a configuration may ask for that this version does not do, or not safely.
+"""Features that a configuration may name but this version does not support.
 
 The configuration's model knows more than this version does, so that files can be
 written ahead. `run` refuses it before anything is created, and `check` names all of it.
@@ -26,7 +26,7 @@ from walstream.records.handlers import handler_of
 
 
 class Risk(NamedTuple):
-    """What was given up, or is asked in vain."""
+    """Accepted risks, and unsupported requests."""
 
     key: str  # with its path
     what: str

@@ -97,7 +97,7 @@ class Fleet:
     ) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Go by another configuration; say what is done, and for which keys.
 
-        Whatever had ended with an error is tried again, if somebody `asked` for it.
+        Workers that had ended with an error are tried again if `asked`.
         """
         before, self._config = self._config, config
         self._options = self._options.without_consents()

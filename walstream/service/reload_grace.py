@@ -1,4 +1,4 @@
-"""How long a source is tried again whose password or certificate is refused.
+"""Grace time for a source whose password or certificate is refused.
 
 Whoever rotates them changes the server and the file one after the other: in between,
 and while a token's next one is on its way, a refusal says nothing of what will be.

@@ -1,7 +1,7 @@
 """The configuration that an instance goes by, and when it is read again.
 
-All of it is read when somebody asks, by the control socket or SIGHUP; what it refers to
-is read by itself when a server refuses a password or a certificate.
+All of it is read on request, by the control socket or SIGHUP; what it refers to is read
+by itself when a server refuses a password or a certificate.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,10 +22,10 @@ _log = structlog.get_logger()
 
 
 class ConfigFollower(Protocol):
-    """Who goes by the configuration beside the fleet: the supervisor."""
+    """User of the configuration beside the fleet: the supervisor."""
 
     def accept(self, config: Config) -> None:
-        """Go by its addresses; raise WalstreamError where one cannot be had."""
+        """Apply its addresses; raise WalstreamError if one is not available."""
 
     def take(self, config: Config) -> None:
         """Go by the rest of it."""
@@ -49,13 +49,13 @@ class Reloader:
         self._renew_at = 0.0
 
     def reload(self) -> Reloaded:
-        """Go by the whole file as it is now: somebody asked."""
+        """Apply the whole file as it is now, on request."""
         if self._reader is None:
-            return Reloaded("it ends by itself, and reads nothing again", 2)
+            return Reloaded("it ends by itself and reads no configuration again", 2)
         return self._follow(self._reader, asked=True)
 
     def heed_refusals(self) -> None:
-        """Read passwords anew for whom a server refuses, before it is given up."""
+        """Read passwords again for a refused source, before it stops."""
         if self._reader is None:
             return
         if refused := [one for one in self._fleet.workers if one.was_refused]:
@@ -71,9 +71,9 @@ class Reloader:
             self._follow(self._reader, asked=False)
 
     def _follow(self, reader: ConfigReader, *, asked: bool) -> Reloaded:
-        """Go by what is read; by what was, if that cannot be.
+        """Apply what is read, or keep the old one if that fails.
 
-        Where somebody `asked`, the whole file is read.
+        If `asked`, the whole file is read.
         """
         before = self.config
         try:
@@ -84,14 +84,14 @@ class Reloader:
         except WalstreamError as error:
             problem = before.secrets.scrub(str(error))
             _log.error(
-                "the configuration is refused: all goes on as before",
+                "the new configuration is refused: the old one stays in effect",
                 **{ERROR: problem},
                 hint=f"correct it, then: {before.command('walstream reload')}",
             )
             return Reloaded(problem, error.exit_code)
         if config.state != before.state:
             config = config.model_copy(update={"state": before.state})
-            _log.warning("another state folder is for the next start: it stays")
+            _log.warning("another state folder takes effect at the next start")
         self.config = config
         self._follower.take(config)
         steps = list(self._fleet.take(config, asked=asked))

@@ -1,4 +1,4 @@
-"""What a worker's processes reported, one after the other, and when: no clock.
+"""Reports of a worker's processes, one after the other, with times: no clock.
 
 A time is monotonic, and the caller's.
 """
@@ -72,9 +72,9 @@ class ReportHistory:
         return any(outage and outage.refused for outage in outages)
 
     def is_silent(self, now: float) -> bool:
-        """Return whether it says nothing any more.
+        """Return whether its reports have stopped.
 
-        While many start at once, the first word takes longer: that is no silence.
+        While many start at once, the first report takes longer: that is not counted.
         """
         return self.has_spoken and now - self.heard_at > SILENT_S
 

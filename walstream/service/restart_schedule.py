@@ -1,4 +1,4 @@
-"""Whether and when a worker is started again, by how its processes ended: no clock.
+"""Schedule of a worker's restarts, by how its processes ended: no clock.
 
 A time is monotonic, and the caller's.
 """
@@ -86,7 +86,7 @@ class RestartSchedule:
 
     @property
     def needs_operator(self) -> bool:
-        """Return whether it ended for good, with what somebody has to cure."""
+        """Return whether it ended for good, with an error for an operator."""
         return self.exit_code in _NEEDS_OPERATOR
 
     def renew(self, now: float) -> float | None:

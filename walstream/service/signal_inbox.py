@@ -4,19 +4,25 @@ import contextlib
 import os
 import selectors
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
+
+_STDERR: Final = 2
 
 
 class SignalInbox:
     """Counts what comes; whoever owns the loop asks for it at each turn."""
 
-    def __init__(self, selector: selectors.BaseSelector) -> None:
+    def __init__(
+        self, selector: selectors.BaseSelector, terminal: int = _STDERR
+    ) -> None:
+        """`terminal` is the descriptor of one, or of a standard error that is none."""
         self.stops = 0  # SIGTERM and SIGINT, since the start
         self._hangup = False  # SIGHUP came
-        self._terminal = sys.stderr.isatty()
+        self._terminal = terminal
+        self._had_terminal = os.isatty(terminal)
         self._out, self._in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         selector.register(
             self._out, selectors.EVENT_READ, lambda: os.read(self._out, 4096)
@@ -37,7 +43,7 @@ class SignalInbox:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         """Count and wake: a handler may run between any two steps of the loop."""
-        if number == signal.SIGHUP and sys.stderr.isatty() == self._terminal:
+        if number == signal.SIGHUP and os.isatty(self._terminal) == self._had_terminal:
             self._hangup = True
         else:  # a terminal that is closed is gone by then
             self.stops += 1

@@ -1,4 +1,4 @@
-"""What runs a source of each kind in its worker, which loads nothing of the others."""
+"""Runner of each kind of source, in its worker, which loads nothing of the others."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable

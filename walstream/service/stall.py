@@ -1,4 +1,4 @@
-"""What of a worker stalls, by its reports: pure, no clock.
+"""Stalls of a worker, by its reports: pure, no clock.
 
 A worker that reports may still get nowhere: Kafka takes nothing, the server's WAL moves
 and the position does not, the loop hangs. Each is said within 30 s of its beginning:
@@ -19,8 +19,8 @@ HANGS_S: Final = 10.0  # a turn of the loop takes milliseconds
 _OF_SINKS: Final = frozenset({"waiting", "records"})
 _WAITS: Final = {
     False: "sink {!r} waits for Kafka: its brokers have not answered for {:.0f} s",
-    True: "sink {!r} waits for a handler, which cannot go on for {:.0f} s: the log says"
-    " why",
+    True: "sink {!r} waits for a handler, which has failed for {:.0f} s: the log says "
+    "why",
 }
 
 
@@ -52,7 +52,14 @@ class StallWatch:
 
     def look(self, now: float, told: WorkerReport) -> list[str]:
         """Return what stalls; `now` never goes back."""
-        return [*self._sinks(now, told), *self._stream(now, told)]
+        of_sinks, of_stream = [*self._sinks(now, told)], [*self._stream(now, told)]
+        starting_s = self._for_s(now, "state", "", told.state)
+        # a sink that waits is why: nothing more is said then
+        if told.state == "starting" and starting_s >= STARTING_S and not of_sinks:
+            of_stream.insert(
+                0, f"it has been starting for {starting_s:.0f} s: the log says why"
+            )
+        return of_sinks + of_stream
 
     def _for_s(self, now: float, what: str, name: str, how: object) -> float:
         still = self._still.setdefault((what, name), _Still(now, how))
@@ -74,17 +81,16 @@ class StallWatch:
             stuck_s = self._for_s(now, "records", name, seen)
             if handler:  # it holds what is under way: Kafka was given none of it
                 continue
+            if waiting and away_s >= AWAY_S:  # which says why
+                continue
             if in_flight and seen[0] is not None and stuck_s >= STUCK_S:
                 yield (
-                    f"sink {name!r} is stuck: {in_flight:,} records are under way, and"
-                    f" for {stuck_s:.0f} s Kafka took none"
+                    f"sink {name!r} is stuck: {in_flight:,} records are in flight, "
+                    f"and for {stuck_s:.0f} s Kafka took none"
                 )
 
     def _stream(self, now: float, told: WorkerReport) -> Iterator[str]:
         state, stream = told.state, told.stream or StreamReport()
-        starting_s = self._for_s(now, "state", "", state)
-        if state == "starting" and starting_s >= STARTING_S:
-            yield f"it has been starting for {starting_s:.0f} s: its log says why"
         if (turn_s := stream.turn_s or 0.0) >= HANGS_S:
             yield f"its loop hangs: the last turn began {turn_s:.0f} s ago"
         if state != "streaming":

@@ -9,7 +9,7 @@ source was lent and came back, or the configuration was read again.
 import os
 import selectors
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,21 +25,28 @@ from walstream.service.signal_inbox import SignalInbox
 from walstream.service.stats_log import StatsLog
 from walstream.service.systemd import Notifier
 from walstream.service.worker_order import WorkerRequest
-from walstream.sources.report import WorkerAnswer, WorkerReport
+from walstream.sources.report import WorkerAnswer
 from walstream.spark.driver.spawner import DriverSpawner
 from walstream.state.control_message import ErrorAnswer, ReloadAnswer
 from walstream.state.lock import FolderLock
 from walstream.status.instance import Instance
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
+from walstream.status.worker_state import WorkerState
 from walstream.telemetry import logs, runtime
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
-_NO_SOURCE: Final = "it has no such source: was it added to the configuration since?"
+_NO_SOURCE: Final = "it has no such source: the configuration may have gained it since"
 
-Watch = Callable[[Mapping[str, WorkerReport]], None]
-"""Sees every source's last report, by its name."""
+
+@dataclass(frozen=True, slots=True)
+class TerminalWatch:
+    """Terminal on which the state of every source is shown."""
+
+    # called at each turn: by source, and whether all drain
+    show: Callable[[Mapping[str, WorkerState], bool], None]
+    terminal: int  # its descriptor
 
 
 class Supervisor:
@@ -49,10 +56,10 @@ class Supervisor:
         self,
         config: Config,
         options: Options,
-        watch: Watch = lambda _reports: None,
+        watch: TerminalWatch | None = None,
         reader: ConfigReader | None = None,
     ) -> None:
-        """`watch` is called at each turn; without a `reader` there is no reload."""
+        """Without a `reader` there is no reload."""
         self._watch = watch
         self._selector = selectors.DefaultSelector()
         self._keeper = DriverSpawner(config, self._selector)
@@ -64,7 +71,11 @@ class Supervisor:
         self._debug = False  # as it was last asked for, from any thread
         self._level: str = config.log_level
         self._stats = StatsLog(config, runtime.monotonic())
-        self._signals = SignalInbox(self._selector)
+        self._signals = (
+            SignalInbox(self._selector, watch.terminal)
+            if watch
+            else SignalInbox(self._selector)
+        )
         self._passed_on = 0  # stops that were told to the workers
         self._stop_deadline = 0.0
         self._started_at = runtime.time()
@@ -159,9 +170,9 @@ class Supervisor:
         self._follow_level()
         self._tell()
         self._notify()
-        self._watch(
-            {one.name: one.report or WorkerReport() for one in self._fleet.workers}
-        )
+        if self._watch is not None:
+            workers = {one.name: one.state() for one in self._fleet.workers}
+            self._watch.show(workers, self._stopping)
         self._pass_on_signals()
         if self._stopping and runtime.monotonic() > self._stop_deadline:
             for worker in self._fleet.everyone:
@@ -252,11 +263,11 @@ class Supervisor:
         return self._reloader.reload().answer
 
     def accept(self, config: Config) -> None:
-        """Go by its addresses; raise ConfigError where one cannot be had."""
+        """Apply its addresses; raise ConfigError if one is not available."""
         self._faces.follow(config)
 
     def take(self, config: Config) -> None:
-        """Go by what else of it is no worker's."""
+        """Apply the rest of it, which concerns no worker."""
         self._secrets |= config.secrets.values
         logs.configure(self._level, Secrets(self._secrets).scrub)
         self._stats.take(config, runtime.monotonic())

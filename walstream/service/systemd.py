@@ -1,4 +1,4 @@
-"""What systemd is told: that it runs, how it is, and that all its loops turn.
+"""Notifications to systemd: readiness, status, and the watchdog of all loops.
 
 Ready is a supervisor that took its state and its addresses, and turns: a start must not
 hang, and fail after a while, because Kafka or a database is away. Whether all flows is
@@ -62,7 +62,9 @@ class Notifier:
         if (status := _status(workers, stuck)) != self._status:
             lines.append(f"STATUS={status}")
         if stuck and stuck != self._hanging and self._watched:
-            _log.error("systemd's watchdog is not fed: a worker hangs", workers=stuck)
+            _log.error(
+                "systemd's watchdog gets no signal: a worker hangs", workers=stuck
+            )
         self._hanging = stuck
         if self._send(lines):  # else once more, next time
             self._ready, self._status = True, status

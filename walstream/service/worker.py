@@ -45,7 +45,7 @@ from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
 _LAST_WORD_S: Final = 1.0
 _WAITS: Final = Transient.exit_code
 _ANSWERS: Final = 16  # that are still told
-_STARTING: Final = "it is only starting: ask again"
+_STARTING: Final = "it is still starting: try again"
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
 _COLLECT_AFTER: Final = (
@@ -127,16 +127,19 @@ class Worker:
             self._over = _told_by(self._part)
 
     def _note(self, error: WalstreamError, *, final: bool) -> None:
-        """Keep an error for those who ask, also when nothing runs any more."""
+        """Keep an error for later requests, even after the source has ended."""
         scrub = self._config.secrets.scrub
+        repair = error.repair.of_source(self._name)
         self._error = ErrorReport(
             at=runtime.time(),
             error=scrub(str(error.args[0])),
             hint=scrub(error.hint),
-            repair=error.repair.of_source(self._name).command,
+            repair=repair.command,
             exit_code=error.exit_code,
             final=final,
             renewable=error.renewable,
+            sql=scrub(repair.sql),
+            then=scrub(repair.then),
         )
         with contextlib.suppress(WalstreamError):  # the state itself may be at fault
             if self._positions is not None:

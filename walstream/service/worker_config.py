@@ -1,4 +1,4 @@
-"""What each process of a worker is started with, and what of that has changed since."""
+"""Configuration that a worker's process starts with, and changes since then."""
 
 import os
 from dataclasses import replace

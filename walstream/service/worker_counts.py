@@ -1,4 +1,4 @@
-"""What a worker's processes counted, one after the other: it never falls."""
+"""Counters over all processes of a worker: they never fall."""
 
 from walstream.telemetry.counts import ProcessCounts
 

@@ -1,4 +1,4 @@
-"""What a supervisor tells a worker: a line of JSON at its start, then a word a line."""
+"""Order of a supervisor to a worker: a line of JSON, then a word a line."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class StartOrder:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRequest:
-    """What comes with the words `backfill` and `poll`."""
+    """Arguments of the words `backfill` and `poll`."""
 
     number: int  # by which the worker answers
     tables: tuple[str, ...] = ()  # to backfill

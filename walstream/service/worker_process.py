@@ -98,7 +98,7 @@ class WorkerProcess:
     def pass_on(self, word: str, request: WorkerRequest) -> str:
         """Ask it to `backfill` or `poll`; say why not, or ""."""
         if self._pipe is None:
-            return "its worker does not run now"
+            return "its worker is not running"
         self._tell(request_line(word, request))
         return ""
 
@@ -111,7 +111,7 @@ class WorkerProcess:
         """Return what it says to a request; None: nothing yet."""
         if self._pipe is None:
             return WorkerAnswer(
-                "its worker ended meanwhile: ask again", Transient.exit_code
+                "its worker ended meanwhile: try again", Transient.exit_code
             )
         return self.report.answers.get(str(number)) if self.report else None
 
@@ -132,7 +132,7 @@ class WorkerProcess:
         """Go by another configuration; name what of it is different for this one.
 
         Where something is, it drains and ends, and is started again. So is one that had
-        ended with an error, if somebody `asked`: what it lacked may be there.
+        ended with an error, if `asked`: what it lacked may exist now.
         """
         self.restarts.renewal.grace_s = config.reload_grace
         changes = self.order.take(config)
@@ -229,7 +229,7 @@ class WorkerProcess:
         idle_s = self.history.idle_s(runtime.monotonic())
         if idle_s > patience_s:
             _log.error(
-                "a worker hangs: it is killed, and started again",
+                "a worker hangs: it is killed and started again",
                 **{SOURCE: self.name},
                 seconds=round(idle_s),
             )

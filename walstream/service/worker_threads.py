@@ -92,6 +92,6 @@ def end_in_time(stop: Stop) -> None:
     while not stop.expired:
         runtime.sleep(_LOOK_EVERY_S)
     runtime.sleep(_LATE_S)
-    _log.warning("stopped before all was delivered: it will come again")
+    _log.warning("stopped before everything was delivered: the rest is sent again")
     logs.STDERR.flush()
     os._exit(0)

@@ -1,1 +1,1 @@
-"""What runs a source: a package for each `kind` of walstream.toml."""
+"""Runners of sources: a package for each `kind` of walstream.toml."""

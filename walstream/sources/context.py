@@ -1,4 +1,4 @@
-"""What a worker gives to whatever runs its source."""
+"""Context that a worker gives to the runner of its source."""
 
 from dataclasses import dataclass
 

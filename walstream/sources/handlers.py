@@ -76,9 +76,9 @@ def _check_route(routers: Routers, sink: str, shape: Table) -> None:
     for column in (mapping and mapping.partition_key) or ():
         if column not in columns:
             raise ConfigError(
-                f"drop_columns takes {column!r} of table {shape.full_name!r}, which is"
-                " its partition_key",
-                hint="take it out of columns, or mask it with a secret",
+                f"drop_columns removes {column!r} of table {shape.full_name!r}, which "
+                "is its partition_key",
+                hint="remove it from columns, or mask it with a secret",
             )
 
 
@@ -99,9 +99,9 @@ def _check_masks(routers: Routers, name: str, sink: HandledSink, table: Table) -
         hidden = partition_key & {names.get(column) for column in one.columns}
         if hidden:
             raise ConfigError(
-                f"mask gives every row of table {table.full_name!r} one text for"
-                f" {sorted(map(str, hidden))}, which its partition_key is made of",
-                hint="write a secret in place of text: a hash stays a key",
+                f"mask gives every row of table {table.full_name!r} the same text for "
+                f"{', '.join(sorted(map(str, hidden)))}, part of its partition_key",
+                hint="write secret instead of text: a hash still tells keys apart",
             )
 
 
@@ -120,8 +120,8 @@ def _undecidable(
         column = names[shape.columns.index(handler.column)]
         if table.full or column not in table.identity:
             yield ConfigError(
-                f"filter: an old row of table {table.full_name!r} does not hold"
-                f" {handler.column!r}: which rows leave the filter could not be told",
-                hint="put the table under REPLICA IDENTITY FULL",
+                f"filter: an old row of table {table.full_name!r} does not hold "
+                f"{handler.column!r}: it would be unknown which rows leave the filter",
+                hint="set REPLICA IDENTITY FULL on the table",
                 repair=Repair(sql=make_full(table), then="walstream run"),
             )

@@ -1,7 +1,7 @@
 """A source that an installed package adds, as its worker runs it.
 
 It yields the frames of PostgreSQL's streaming replication; keys are those that its
-Relation messages mark. There is no server to ask beside it.
+Relation messages mark. It has no server to ask beside it.
 """
 
 from contextlib import ExitStack
@@ -42,7 +42,7 @@ class PluginRunner:
         name, positions, stop = context.name, context.positions, context.stop
         source = context.config.sources[name]
         if not isinstance(source, PackageSource):
-            raise ConfigError(f"source {name!r} is no package's")
+            raise ConfigError(f"source {name!r} is not a package's")
         self._name = name
         self._source = source
         self._positions = positions
@@ -108,7 +108,7 @@ class PluginRunner:
     def say_drained(self, *, drained: bool) -> None:
         """Log how a stop went, if there was a stream."""
         if self._pipeline is not None:
-            said = "drained" if drained else "stopped before all was delivered"
+            said = "drained" if drained else "stopped before everything was delivered"
             _log.info(said, **{LSN: show(self._pipeline.confirmed)})
 
     def report(self) -> StreamReport:

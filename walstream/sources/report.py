@@ -1,4 +1,4 @@
-"""What a worker reports to its supervisor: a line of JSON, written and read here alone.
+"""Report of a worker to its supervisor: a line of JSON, written and read here alone.
 
 A line has the fields of `WorkerReport`, those of the source's own report among them,
 and what the process counted.
@@ -10,6 +10,7 @@ from typing import Final
 
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.state_document import StateDocument
+from walstream.postgres.capture_report import CaptureReport
 from walstream.postgres.slot_health import SlotHealth
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.json_codec import (
@@ -35,6 +36,8 @@ class ErrorReport:
     exit_code: int = 1
     final: bool = False  # it ended the source until an operator acts
     renewable: bool = False  # another password or certificate may cure it
+    sql: str = ""  # statements that repair it
+    then: str = ""  # what an operator does after them
 
 
 LAST_ERROR: Final = StateDocument("error", ErrorReport)
@@ -42,7 +45,7 @@ LAST_ERROR: Final = StateDocument("error", ErrorReport)
 
 @dataclass(frozen=True, slots=True)
 class WorkerAnswer:
-    """What a worker says to a request."""
+    """Answer of a worker to a request."""
 
     problem: str  # "" is done
     exit_code: int  # that a problem stands for
@@ -80,11 +83,12 @@ class BackfillReport:
     share: float  # of the bytes to read, 0 to 1
     left_s: float | None  # about
     waits: str = ""  # why chunks are put back, where none gets through
+    elapsed_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillLeft:
-    """What is left of a backfill, as the state folder keeps it."""
+    """Rest of a backfill, as stored in the state folder."""
 
     lsn: int
     tables: tuple[str, ...]  # not finished
@@ -138,6 +142,7 @@ class StreamReport:
     away: Mapping[str, DetachedReport] = field(default_factory=dict)  # by sink
     backfill_record: BackfillLeft | None = None
     slot: str = ""  # of a detached sink
+    capture: CaptureReport | None = None
 
     @property
     def lasting(self) -> "StreamReport":
@@ -152,6 +157,7 @@ class StreamReport:
             beside=self.beside,
             away=self.away,
             backfill_record=self.backfill_record,
+            capture=self.capture,
         )
 
 

@@ -8,7 +8,7 @@ from walstream.errors import ConfigError, Repair
 from walstream.formats.context import Context, SourceOrigin
 from walstream.kafka import stored_topic
 from walstream.postgres.catalog import TableFacts
-from walstream.records.router import Router, RoutingRules, TopicMapping
+from walstream.records.router import Router, RoutingRules
 
 
 class NotFull(ConfigError):
@@ -37,7 +37,8 @@ class Routers:
             if isinstance(found := config.sinks[name], PackageSink)
         }
         self._routers = {
-            name: Router(source, _rules(found)) for name, found in self.routed.items()
+            name: Router(source, RoutingRules.of(found))
+            for name, found in self.routed.items()
         }
 
     def __getitem__(self, sink: str) -> Router:
@@ -97,22 +98,6 @@ class Routers:
                 yield table, _not_full(table, strict[0])
 
 
-def _rules(config: RoutedSink) -> RoutingRules:
-    return RoutingRules(
-        mappings={
-            table: TopicMapping(
-                mapped.name,
-                None if mapped.partition_key is None else tuple(mapped.partition_key),
-            )
-            for table, mapped in config.topics.items()
-        },
-        template=config.topic,
-        fallback=config.fallback_topic,
-        key=config.key,
-        strict=config.strict,
-    )
-
-
 def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigError]:
     """Yield why a column cannot be a partition key, and the cure."""
     subject = f"partition_key column {column!r} of table {table.full_name!r}"
@@ -131,7 +116,7 @@ def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigEr
     whole = table.full and table.old_rows_whole
     if not whole and column not in table.identity:
         yield _curable(
-            f"{subject} is not in the replica identity: deletes would not carry it",
+            f"{subject} is not in the replica identity, so deletes would lack it",
             make_full(table),
         )
 
@@ -140,7 +125,7 @@ def _not_full(table: TableFacts, sink: str) -> ConfigError:
     return NotFull(
         f"table {table.full_name!r} is not under REPLICA IDENTITY FULL, and"
         f" sinks.{sink}.strict is true",
-        hint="its readers know no old row that is not whole",
+        hint="its readers need complete old rows",
         repair=Repair(sql=make_full(table), then="walstream run"),
     )
 

@@ -46,7 +46,7 @@ _log = structlog.get_logger()
 
 
 class SinkSet:
-    """What a source's sinks are made of; `open` makes them, for one stream."""
+    """Factory of a source's sinks; `open` makes them, for one stream."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How far a source is: what its worker reports, and what is kept with the position.
+"""Progress of a source: reported by its worker, and stored with the position.
 
 Read by the reporting thread and by the thread that stores positions while the loop
 runs: it only looks at plain numbers.
@@ -120,7 +120,7 @@ class StreamMetrics:
 
     @property
     def delivered(self) -> int:
-        """Numbers of transactions delivered whole, counted likewise."""
+        """Ops in fully delivered transactions, counted likewise."""
         pipeline = self._pipeline
         return self._delivered + (pipeline.ops_delivered if pipeline else 0)
 

@@ -1,4 +1,4 @@
-"""How new a Java is: what it prints about itself."""
+"""Version of Java, as it prints it."""
 
 import os
 import re

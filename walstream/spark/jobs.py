@@ -1,4 +1,4 @@
-"""The one way to run chunks on Spark: what is done is heard of as it is done.
+"""Spark jobs: runs chunks, and reports each outcome at once.
 
 Each table is a job (several, where connections are scarcer than Spark's slots), with a
 description for Spark's UI. The jobs stand in one queue, a few at a time, so that no
@@ -64,7 +64,7 @@ class Runnable(Protocol):
 
     @property
     def title(self) -> str:
-        """What people read in Spark's UI; chunks of one title are a job."""
+        """Return the title in Spark's UI; chunks of one title are a job."""
 
 
 class _Outcomes(AccumulatorParam[list[Any]]):
@@ -146,7 +146,8 @@ class _Run:
             _accumulatorRegistry.pop(self._outcomes.aid, None)
         if missing := self._numbers - seen:
             raise Transient(
-                f"Spark did not say what became of chunks {sorted(missing)}"
+                "Spark did not report the outcome of chunks "
+                f"{', '.join(map(str, sorted(missing)))}"
             )
 
     def _take(self, seen: set[int]) -> Iterator[Outcome]:
@@ -237,7 +238,7 @@ def _refused(outcome: ChunkRefused) -> WalstreamError:
 def _gone() -> Transient:
     return Transient(
         "Spark is gone: its Java process ended",
-        hint="was it killed, or out of memory? Chunks that were done stay done",
+        hint="it may have been killed, or out of memory; finished chunks stay finished",
     )
 
 

@@ -1,4 +1,4 @@
-"""What ends a task on this machine when nobody wants it, and who may wait for it.
+"""Leash of a task on this machine: ends it when it is no longer wanted.
 
 The kernel kills a Python worker whose daemon dies; the daemon ends with the JVM, and
 the JVM with the driver. Until then a task looks for the driver itself, and for a file
@@ -52,9 +52,9 @@ class Leash:
     def check(self) -> None:
         """Raise when the driver is gone, or the order ended."""
         if _started(self.pid) != self.started:
-            raise Transient("the driver is gone: its tasks end")
+            raise Transient("the driver is gone: its tasks stop")
         if self.order and not Path(self.order).exists():
-            raise Transient("the order ended: its tasks end")
+            raise Transient("the job ended: its tasks stop")
 
     @contextmanager
     def worn(self) -> Iterator[None]:
@@ -83,7 +83,7 @@ def await_orphans(lock: Path, stop: Stop) -> bool:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if not said:
-                    _log.info("waiting for tasks of an earlier order to end")
+                    _log.info("waiting for tasks of an earlier job to end")
                     said = True
                 stop.event.wait(_LOOK_EVERY_S)
             else:

@@ -1,4 +1,4 @@
-"""What became of a chunk: results of a Spark task, and the errors that end it; pure."""
+"""Outcome of a chunk: results of a Spark task, and the errors that end it; pure."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -21,7 +21,7 @@ class Unreadable(WalstreamError):
 
 @dataclass(frozen=True, slots=True)
 class ChunkDone:
-    """What a task did; all its records are delivered."""
+    """Result of a task; all its records are delivered."""
 
     number: int
     rows: int
@@ -34,7 +34,7 @@ class ChunkDone:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRefused:
-    """Why a chunk need not be tried again: as a result, since Spark would."""
+    """Lasting failure of a chunk: a result, because Spark would retry an error."""
 
     number: int
     error: WalstreamError
@@ -42,7 +42,7 @@ class ChunkRefused:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPostponed:
-    """Why a chunk has to be tried again later: what passes is no fault of its own."""
+    """Passing failure of a chunk, which has to be tried again later."""
 
     number: int
     error: WalstreamError

@@ -1,4 +1,4 @@
-"""What Spark needs of this machine, asked before anything is created."""
+"""Prerequisites of Spark on this machine, checked before anything is created."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -30,6 +30,6 @@ def on_this_machine(config: Config) -> Iterator[Obstacle]:
 
 def _or_without(error: ConfigError) -> ConfigError:
     """Return a message that a stream alone needs nothing of it."""
-    hint = f'{error.hint}; or write backfill = "never", which needs none: then the'
-    hint += " rows that are there already are not sent"
+    hint = f'{error.hint}; or write backfill = "never", which needs none: then'
+    hint += " existing rows are not sent"
     return ConfigError(str(error.args[0]), hint=hint, repair=Repair(then=hint))

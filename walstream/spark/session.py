@@ -64,7 +64,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What Spark is started with."""
+    """Settings of a Spark session."""
 
     master: str = "local[*,4]"
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -132,7 +132,7 @@ def start(settings: Settings) -> SparkRuntime:
         check_java()
         context = _start(settings)
     elif context.getConf().get(_SPECULATION, "false") == "true":
-        raise ConfigError("the Spark that runs speculates: rows would come twice")
+        raise ConfigError("the running Spark speculates: rows would be sent twice")
     return SparkRuntime(context, settings.connections, slots(str(context.master)))
 
 
@@ -140,12 +140,12 @@ def check(settings: Settings) -> None:
     """Refuse what chunks cannot run under."""
     if settings.conf.get(_SPECULATION, "false").lower() == "true":
         raise ConfigError(
-            f"spark.conf: {_SPECULATION} would send rows twice: leave it out"
+            f"spark.conf: {_SPECULATION} would send rows twice: remove it"
         )
     if settings.master.startswith("sc://"):
         raise ConfigError(
-            "spark.master: Spark Connect runs no RDDs: write local[*,4], spark://…,"
-            " yarn or k8s://…"
+            "spark.master: Spark Connect cannot run RDDs: write local[*,4], "
+            "spark://…, yarn or k8s://…"
         )
 
 
@@ -212,7 +212,7 @@ def _killed() -> Transient:
     """Make the error of a JVM that ended without a word."""
     return Transient(
         "Spark does not start: its Java process ended",
-        hint="was it killed, or out of memory? It is started again",
+        hint="it may have been killed, or out of memory; walstream starts it again",
     )
 
 

@@ -101,8 +101,8 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
         answer = _ask(connection, BorrowRequest(source))
         if isinstance(answer, ErrorAnswer):
             raise ConfigError(
-                f"source {source!r} cannot be had from the running walstream:"
-                f" {answer.error}"
+                f"source {source!r} is not available from the running walstream: "
+                f"{answer.error}"
             )
         yield True
 

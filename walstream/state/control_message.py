@@ -1,4 +1,4 @@
-"""What is asked and answered over the control socket: a line of JSON each way.
+"""Requests and answers of the control socket: a line of JSON each.
 
 A request has its word in `do` and its fields beside it. The answer is that of its kind,
 or an error's.

@@ -1,4 +1,4 @@
-"""Why a state folder takes nothing: no room, no right, no folder. None is damage."""
+"""Errors of a state folder: no space, no right, no folder. None of them is damage."""
 
 import errno
 import os
@@ -51,8 +51,8 @@ def no_room(folder: Path) -> Transient:
     return Transient(
         f"state folder {folder}: no space left on device ({left} MiB free), and"
         " nothing is lost",
-        hint=f"free some there, {NEEDED >> 20} MiB at the least: walstream confirms"
-        " nothing meanwhile, and goes on by itself",
+        hint=f"free at least {NEEDED >> 20} MiB there: walstream confirms nothing "
+        "meanwhile and goes on by itself",
     )
 
 
@@ -62,6 +62,6 @@ def free(folder: Path) -> int:
 
 
 def existing(folder: Path) -> Path:
-    """Find the nearest part of the path that is there."""
+    """Return the nearest existing part of the path."""
     absolute = folder.absolute()
     return next(path for path in (absolute, *absolute.parents) if path.exists())

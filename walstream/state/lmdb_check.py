@@ -102,7 +102,7 @@ class _Walk:
         """Take pages into use; give the offset of the first."""
         pages = range(number, number + count)
         if pages.stop - 1 > self._last_page or not self.used.isdisjoint(pages):
-            raise Broken(f"page {number} is named twice, or lies behind the last one")
+            raise Broken(f"page {number} is named twice, or lies after the last one")
         self.used.update(pages)
         return number * self._page_size
 
@@ -118,7 +118,7 @@ class _Walk:
             or kind != wanted
             or not (_HEADER_SIZE <= lower <= upper <= self._page_size)
         ):
-            raise Broken(f"page {root} is not what the tree says")
+            raise Broken(f"page {root} does not match the tree")
         for pointer in range(start + _HEADER_SIZE, start + lower, 2):
             (offset,) = _U16.unpack_from(self._content, pointer)
             if not upper <= offset <= self._page_size - _NODE.size:
@@ -144,13 +144,13 @@ class _Walk:
 
     def _overflow(self, number: int, size: int) -> bytes:
         if number > self._last_page:
-            raise Broken(f"page {number} lies behind the last one")
+            raise Broken(f"page {number} lies after the last one")
         found, kind, count = _OVERFLOW.unpack_from(
             self._content, number * self._page_size
         )
         room = count * self._page_size - _HEADER_SIZE
         if found != number or kind != _LARGE or size > room:
-            raise Broken(f"page {number} is not what the tree says")
+            raise Broken(f"page {number} does not match the tree")
         begin = self._use(number, count) + _HEADER_SIZE
         return self._content[begin : begin + size]
 

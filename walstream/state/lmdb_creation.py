@@ -1,4 +1,4 @@
-"""What LMDB writes into before anything is stored: made whole, or not at all.
+"""Creation of an LMDB file: complete, or not at all.
 
 On a full disk it would leave a file that passes for damaged, or end the process.
 """

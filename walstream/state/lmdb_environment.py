@@ -166,16 +166,16 @@ class LmdbEnvironment:
             raise Transient(
                 f"state folder {self._folder}: cannot write: the positions of this"
                 f" source are larger than the file may be, {_MAP_SIZE >> 20} MiB",
-                hint="lower max_gaps or gap_timeout of its tables: fewer missing keys"
-                " are remembered then",
+                hint="lower max_gaps or gap_timeout of its tables: it then remembers "
+                "fewer missing keys",
             ) from error
         except (lmdb.Error, OSError) as error:
             if folder_errors.is_full(self._folder, error):
                 raise folder_errors.no_room(self._folder) from error
             raise Transient(
                 f"state folder {self._folder}: cannot write: {error}",
-                hint="free space there: walstream confirms nothing meanwhile,"
-                " and goes on by itself",
+                hint="free some space there: walstream confirms nothing meanwhile and "
+                "goes on by itself",
             ) from error
 
     def _put(self, entries: Mapping[str, bytes | None]) -> None:
@@ -208,8 +208,8 @@ class LmdbEnvironment:
         source = self._folder.name
         return StateDamaged(
             f"the state in {self._folder} is damaged: {what}",
-            hint="restore the folder from a copy made while walstream was stopped, or"
-            " reset the source: the next run starts anew",
+            hint="restore the folder from a copy made while walstream was stopped, or "
+            "reset the source: the next run starts from scratch",
             repair=RESET.of_source(source),
         )
 

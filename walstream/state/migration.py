@@ -1,6 +1,6 @@
-"""What a state folder's documents become from one format to the next: pure.
+"""Migration of a state folder's documents from one format to the next: pure.
 
-A step knows the two forms by itself: what the code makes of them later is no matter.
+A step knows the two forms by itself: later changes of the code do not affect them.
 """
 
 from collections.abc import Mapping

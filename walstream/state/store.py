@@ -93,8 +93,8 @@ class LmdbStore:
         if found is None or found.version > _FORMAT:
             version = found and found.version
             raise StateDamaged(
-                f"the state in {self._folder} has the format {version}, this walstream"
-                f" knows {_FORMAT}",
+                f"the state in {self._folder} has format {version}, but this "
+                f"walstream reads format {_FORMAT}",
                 hint="run the walstream that wrote it, or a newer one",
             )
         return True

@@ -1,1 +1,1 @@
-"""How every source and sink is, as `status` and the page show it."""
+"""Status of every source and sink, for `status` and the page."""

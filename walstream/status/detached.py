@@ -1,4 +1,4 @@
-"""How a sink is that is not in its source's stream, and what is said of it."""
+"""Status of a detached sink."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,13 +31,15 @@ class DetachedStatus:
         since = datetime.fromtimestamp(note.since, UTC).isoformat(timespec="seconds")
         if note.phase == DROPPED:
             return (
-                f"sink {sink!r} was given up at {since}, as its on_failure says, and"
-                f" gets nothing: {note.why}"
+                f"sink {sink!r} was dropped at {since}, as its on_failure says, and "
+                f"gets nothing: {note.why}"
             )
         held = ""
         if self.retained_wal is not None:
-            held = f", which holds {self.retained_wal / _MIB:.1f} MiB of WAL"
-        said = f"sink {sink!r} is detached since {since}: {self.error or note.why}"
+            held = f", which retains {self.retained_wal / _MIB:.1f} MiB of WAL"
+        said = (
+            f"sink {sink!r} has been detached since {since}: {self.error or note.why}"
+        )
         if note.phase != AWAY:
             return (
                 f"{said}. The source's position waits until it has a copy of the slot"

@@ -1,7 +1,7 @@
-"""What a running instance tells over its control socket: written and read here alone.
+"""Report of a running instance over its control socket: written and read here alone.
 
-Only a source that streams holds its slot. A worker that waits uses its folder too,
-while somebody else holds the slot.
+Only a source that streams holds its slot. A waiting worker uses its folder too, while
+another client holds the slot.
 """
 
 import contextlib

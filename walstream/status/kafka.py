@@ -1,4 +1,4 @@
-"""How one chained source is, as all who know something of it tell: pure."""
+"""Status of one kafka source, from all its reports: pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from walstream.status.worker_state import WorkerState, problems_of, state_of
 
 @dataclass(frozen=True, slots=True)
 class GroupSight:
-    """How far the group is; empty where that cannot be asked."""
+    """Progress of the group; empty if it cannot be asked."""
 
     places: Mapping[Partition, GroupOffset] = field(default_factory=dict)
     missing: tuple[str, ...] = ()  # topics
@@ -30,7 +30,7 @@ class GroupSight:
 
 @dataclass(frozen=True, slots=True)
 class StoredRelay:
-    """What the state folder says."""
+    """Facts of the state folder."""
 
     figures: RelayFigures | None = None  # None: nothing was passed on yet
     error: ErrorReport | None = None
@@ -60,12 +60,12 @@ class ChainedState:
 
     @property
     def behind(self) -> int | None:
-        """Count the records that wait, as far as somebody knows."""
+        """Return the count of waiting records, as far as known."""
         told = self.report.lag_records if self.report else None
         return told if self.group.behind is None else self.group.behind
 
     def state(self) -> tuple[str, int]:
-        """Name its state, and the exit code that it stands for."""
+        """Return its state and the exit code."""
         return state_of(self.told) or self._state_at_rest()
 
     def _state_at_rest(self) -> tuple[str, int]:

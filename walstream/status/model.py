@@ -1,4 +1,4 @@
-"""What `status` tells, as its JSON has it (docs/schemas/status.json)."""
+"""Model of `status`, as in its JSON (docs/schemas/status.json)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +20,8 @@ class LastError:
     repair: str  # a command, or ""
     exit_code: int
     stopped: bool  # did it end the source until an operator acts?
+    sql: str = ""  # statements that repair it, or ""
+    then: str = ""  # what an operator does after them, or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,14 @@ class SlotStatus:
     spill_txns: int = 0
     spill_bytes: int = 0
     spilled: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLimitStatus:
+    """A table, or a pattern of `tables`, that is not captured whole."""
+
+    reason: str
+    sql: str  # statements that repair it, or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,11 @@ class SourceStatus:
     # of a kafka source: that its group has not passed on; null: not known
     lag_records: int | None = None
     poisoned: dict[str, int] = field(default_factory=dict)  # no ops: records by cause
+    # of a postgres source that runs: publications that it reads, and what is left out
+    # by table or pattern: at most 50 of them, and how many more there are
+    publications: list[str] = field(default_factory=list)
+    limits: dict[str, CaptureLimitStatus] = field(default_factory=dict)
+    more_limits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

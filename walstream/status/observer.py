@@ -1,4 +1,4 @@
-"""What is known of sources beside the reports of a running instance.
+"""Facts about sources for `status` that no worker report contains.
 
 `walstream status` asks state folders and servers (`walstream.status.lookup`); the
 instance itself asks nobody: its workers told it what they know.
@@ -31,7 +31,7 @@ Workers = Mapping[str, WorkerState]
 
 
 class StatusObserver(Protocol):
-    """Tells of a source what its report does not."""
+    """Observer of what a source's report does not contain."""
 
     config: Config
 

@@ -21,7 +21,7 @@ from walstream.status.worker_state import WorkerState, problems_of, state_of
 
 @dataclass(slots=True)
 class StoredStream:
-    """What the state folder says, whether or not something runs."""
+    """Facts of the state folder, whether or not walstream runs."""
 
     resume: int | None = None
     figures: StreamFigures = field(default_factory=StreamFigures)
@@ -87,7 +87,7 @@ class PostgresState:
         return max(0.0, now - current_at) if current_at else None
 
     def state(self) -> tuple[str, int]:
-        """Name its state, and the exit code that it stands for."""
+        """Return its state and the exit code."""
         return state_of(self.told) or self._state_at_rest()
 
     def _state_at_rest(self) -> tuple[str, int]:
@@ -103,7 +103,7 @@ class PostgresState:
 
     @property
     def slot_problem(self) -> str:
-        """Return why the slot cannot be read any more; "" while it can."""
+        """Return why the slot can no longer be read; "" while it can."""
         if self.unreachable is not None or not self.kept.resume:
             return ""
         if self.health is None:
@@ -148,7 +148,7 @@ def parked_problems(told: WorkerState | None) -> Iterator[str]:
             of = ", ".join(sorted(t for t in tables if "parked" in tables[t]))
             plural = "" if count == 1 else "s"
             yield (
-                f"sink {name!r} parked {count} record{plural} too large for"
-                f" {'its' if count == 1 else 'their'} topic, of {of}: readers lack"
-                " what the topic of on_too_large names"
+                f"sink {name!r} parked {count} record{plural} too large for "
+                f"{'its' if count == 1 else 'their'} topic, of {of}: readers lack the "
+                "records that the topic of on_too_large lists"
             )

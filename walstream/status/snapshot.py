@@ -1,4 +1,4 @@
-"""What the supervisor knows at one moment: made in its loop, read by other threads."""
+"""Snapshot of the supervisor: made in its loop, read by other threads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""How a polled source is: from a running instance, and from its state folder."""
+"""Status of a sql source, from a running instance and its state folder."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -88,7 +88,7 @@ class PolledState:
         }
 
     def state(self) -> tuple[str, int]:
-        """Name its state, and the exit code that it stands for."""
+        """Return its state and the exit code."""
         state, code = state_of(self.told) or self._state_at_rest()
         held_up = any(one.held or one.error for one in self.tables().values())
         if held_up or self._awaited(state):
@@ -125,9 +125,9 @@ class PolledState:
                 yield f"held up: {table.error}{cure}"
             if table.held:
                 yield (
-                    f"table {name!r}: no new rows are read: {table.gaps:,} gaps of"
-                    " missing keys are looked into, which is max_gaps: raise it, or"
-                    ' lower gap_timeout; sparse keys need gap_timeout = "0"'
+                    f"table {name!r}: no new rows are read: {table.gaps:,} gaps of "
+                    "missing keys are open, which is max_gaps: raise it, or lower "
+                    'gap_timeout; sparse keys need gap_timeout = "0"'
                 )
 
 
@@ -140,6 +140,6 @@ def beyond_table(name: str, position: int | None, newest: int | None) -> Finding
         f"table {name}",
         f"its greatest key is {newest}, and its position {position}: unless the"
         " engine's next key is above that, run has the table wait (on_restart)",
-        "rows were deleted, or the table was made anew, or restored to an earlier"
-        " state",
+        "rows were deleted, or the table was created again or restored to an earlier "
+        "state",
     )

@@ -1,4 +1,4 @@
-"""How every source and sink is, of what its instance and `StatusObserver` tell: pure.
+"""Status of every source and sink, from its instance and `StatusObserver`: pure.
 
 What nobody knows is None, and said.
 """
@@ -16,9 +16,8 @@ from walstream.config import (
 )
 from walstream.config.risk import risks
 from walstream.lsn import show
-from walstream.postgres.slot_health import (
-    SlotHealth,
-)
+from walstream.postgres.capture_report import CaptureReport
+from walstream.postgres.slot_health import SlotHealth
 from walstream.sources.postgres.backfill.status import backfill_status
 from walstream.sources.postgres.backfill.status import problems as backfill_problems
 from walstream.sources.report import (
@@ -30,6 +29,7 @@ from walstream.sources.report import (
 from walstream.status.instance import Instance
 from walstream.status.kafka import ChainedState
 from walstream.status.model import (
+    CaptureLimitStatus,
     LastError,
     SinkStatus,
     SlotStatus,
@@ -96,6 +96,7 @@ def _look_at(
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
     report = seen.report or StreamReport()
+    capture = report.capture or CaptureReport()
     problems = [*seen.problems(state), *map(config.command, given_up)]
     problems += [sight.problem(sink) for sink, sight in away.items()]
     return SourceStatus(
@@ -132,6 +133,12 @@ def _look_at(
             )
             for table, how in seen.beside.items()
         },
+        publications=list(capture.publications),
+        limits={
+            name: CaptureLimitStatus(limit.reason, limit.sql)
+            for name, limit in capture.limits.items()
+        },
+        more_limits=capture.more,
     )
 
 
@@ -266,6 +273,8 @@ def _last_error(config: Config, error: ErrorReport | None) -> LastError | None:
         repair=config.command(error.repair) if error.repair else "",
         exit_code=error.exit_code,
         stopped=error.final,
+        sql=error.sql,
+        then=error.then,
     )
 
 

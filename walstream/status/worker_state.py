@@ -1,4 +1,4 @@
-"""What a running instance tells of one of its sources, whatever the source's kind."""
+"""State of one source's worker, for every kind of source."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ def worker_of(found: Document) -> WorkerState:
 
 
 def state_of(worker: WorkerState | None) -> tuple[str, int] | None:
-    """Return the state, and the exit code that it stands for; None: nothing runs."""
+    """Return the state and the exit code; None: nothing runs."""
     if worker is None:
         return None
     if (code := worker.exit_code) is not None:
@@ -69,9 +69,9 @@ def problems_of(
     if worker is None:
         return
     if worker.mute:
-        yield f"process {worker.mute} holds the state folder, but does not answer"
+        yield f"process {worker.mute} holds the state folder but does not answer"
     elif state == "silent":
-        yield "its worker runs but does not report"
+        yield "its worker runs but sends no report"
     if (code := worker.died_with) is not None:
         yield (
             f"its worker died with exit code {code} and will be started again: the"

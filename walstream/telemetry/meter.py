@@ -81,6 +81,10 @@ class TableMeters:
             found = self._tables.setdefault(name, TableMeter(name))
         return found
 
+    def ops(self) -> dict[str, int]:
+        """Return the ops of each table so far."""
+        return {name: one.ops for name, one in dict(self._tables).items()}
+
     def report(self) -> dict[str, TableCounts]:
         return {name: one.report() for name, one in dict(self._tables).items()}
 

@@ -1,4 +1,4 @@
-"""What a test drives walstream with: a slot and a Kafka in memory, and their faults.
+"""Test doubles: a slot and a Kafka in memory, and their faults.
 
 Shipped, so that an application can test its own use of walstream. No server, no clock.
 """

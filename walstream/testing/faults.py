@@ -1,7 +1,7 @@
 """Scripted faults around a source, a sink or positions.
 
-The lost answer (`FailAfterWrite`) is the one that most suites forget: what was asked
-for has happened, and the caller hears of a failure.
+The lost answer (`FailAfterWrite`) is the one that most suites forget: the request has
+happened, but the caller gets a failure.
 """
 
 import threading
@@ -14,7 +14,7 @@ Target = TypeVar("Target")
 
 
 class Behaviour(Protocol):
-    """What one call does instead."""
+    """Fault that one call has instead."""
 
     def __call__(self, call: Callable[[], Any], /) -> Any: ...
 

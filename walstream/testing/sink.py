@@ -18,7 +18,7 @@ _EVERYTHING: Final = RoutingRules({}, "{schema}.{table}", "")
 
 
 class Delivery(Enum):
-    """When a record that was sent is delivered."""
+    """Time at which a sent record is delivered."""
 
     AT_ONCE = "in the call that sends it"
     ON_COMMAND = "when `deliver` says so"

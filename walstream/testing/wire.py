@@ -36,7 +36,7 @@ _COMMIT_RECORD_SIZE: Final = 48
 
 @singledispatch
 def _encode(message: object) -> bytes:
-    raise TypeError(f"no message of pgoutput: {type(message).__name__}")
+    raise TypeError(f"not a pgoutput message: {type(message).__name__}")
 
 
 def encode(message: Message) -> bytes:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from consumer.group.buffer import Inbox
 from consumer.group.fetcher import Fetcher
 from consumer.state.batch import Batch
 from consumer.state.session import PartitionSession
-from tests.support.programs.consumer_thread import apply
+from tests.support.programs.consumer_thread import AppliedBatches, apply
 
 STEPS = {
     "fetched": (Inbox, "take"),
@@ -41,6 +41,19 @@ class Death:
             self._times -= 1
             if self._times == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
+
+
+class MortalBatches(AppliedBatches):
+    """May die after the handler, before the commit."""
+
+    def __init__(self, death: Death, step: str) -> None:
+        super().__init__()
+        self._death, self._step = death, step
+
+    def handle_batch(self, tx: Transaction, ops: Sequence[Op]) -> None:
+        super().handle_batch(tx, ops)
+        if self._step == "handler ran":
+            self._death.passed()
 
 
 def lay(death: Death, owner: type, name: str) -> None:
@@ -84,7 +97,7 @@ def main(given: dict[str, Any]) -> None:
 
     say("starts")
     IdempotentConsumer(
-        handle,
+        MortalBatches(death, step) if given.get("batches") else handle,
         given["dsn"],
         group=given["group"],
         topics=given["topic"],

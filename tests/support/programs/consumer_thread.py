@@ -1,7 +1,7 @@
 """Consumers in threads of the test, their topic and their database."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -28,6 +28,29 @@ def apply(tx: Transaction, op: Op) -> None:
         "INSERT INTO applied (lsn, seq_id, partition) VALUES (%s, %s, %s)",
         (op.lsn, op.seq_id, op.record.partition),
     )
+
+
+class AppliedBatches:
+    """Does what `apply` does, for many ops at once."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def handle_batch(self, tx: Transaction, ops: Sequence[Op]) -> None:
+        if ops[0].kind is Kind.TRUNCATE:
+            (op,) = ops
+            apply(tx, op)
+            return
+        with tx.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO item VALUES (%s, %s)",
+                [(op.new["id"], op.new["n"]) for op in ops],
+            )
+            cursor.executemany(
+                "INSERT INTO applied (lsn, seq_id, partition) VALUES (%s, %s, %s)",
+                [(op.lsn, op.seq_id, op.record.partition) for op in ops],
+            )
+        self.sizes.append(len(ops))
 
 
 class Setting:

@@ -96,7 +96,7 @@ def _commands() -> Iterator[str]:
             continue
         yield f"### `{' '.join(('walstream', *path))}`\n"
         yield _described(command.help) + "\n"
-        rows = [_row(one) for one in command.params if not _is_typers(one)]
+        rows = [_row(one) for one in command.params if not _is_left_out(one)]
         yield _table(("argument or option", "default", "what it does"), rows)
 
 
@@ -114,8 +114,9 @@ def _runs(command: Any) -> bool:
     return not inner or bool(getattr(command, "invoke_without_command", False))
 
 
-def _is_typers(parameter: Any) -> bool:
-    return not _TYPERS.isdisjoint(parameter.opts)
+def _is_left_out(parameter: Any) -> bool:
+    hidden = bool(getattr(parameter, "hidden", False))
+    return hidden or not _TYPERS.isdisjoint(parameter.opts)
 
 
 def _described(text: str) -> str:

@@ -37,7 +37,7 @@ def test_all_that_is_known_of_the_source_is_forgotten(tmp_path: Path) -> None:
     with LmdbStore(state_of(config)) as positions:
         positions.write({"error": {"error": "x"}})
     done = reset(config, SOURCE, lambda _: True)
-    assert done == "source 'legacy' is reset; the next run begins anew"
+    assert done == "source 'legacy' is reset; the next run starts from scratch"
     with LmdbStore.open_read_only(state_of(config)) as left:
         assert left is None
     assert holder(state_of(config)) is None
@@ -49,7 +49,7 @@ def test_where_each_table_begins_is_said_before(tmp_path: Path) -> None:
     keep(state_of(config), "a", key=20)
     what = asked(config)
     assert "Source 'legacy' (a: 20) forgets" in what
-    assert "Then a, c begin with the first row: all that are there are sent" in what
+    assert "Then a, c begin with the first row: all existing rows are sent" in what
     assert "Then b begins with rows that come from then on" in what
     assert "Then d begins after key 7." in what
 

@@ -42,7 +42,7 @@ def test_where_there_are_several_the_table_is_named(tmp_path: Path) -> None:
     config = configured(tmp_path, {"t": {}, "u": {}})
     keep(state_of(config), "t", key=20)
     keep(state_of(config), "u", key=20)
-    with pytest.raises(ConfigError, match="2 tables: which is meant") as refused:
+    with pytest.raises(ConfigError, match="2 tables: name one") as refused:
         rewind(config, SOURCE, "", 10, agree)
     assert refused.value.hint == "add --table, one of: t, u"
     with pytest.raises(ConfigError, match="no table 'v'") as refused:

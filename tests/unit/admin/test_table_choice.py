@@ -64,9 +64,9 @@ def test_names_and_patterns_mean(wanted: list[str], choice: TableChoice) -> None
     [
         ("odd", "it is odd"),
         ("s.far", "too far"),
-        ("order", "there is no table 'public.order'\n  is 'public.orders' meant?"),
+        ("order", "there is no table 'public.order'\n  did you mean 'public.orders'?"),
         ("s.nothing_like_it", "captured are: public.odd, public.orders, s.orders"),
-        ("s.leaf", "is streamed as 's.root', whose partition it is"),
+        ("s.leaf", "is streamed as 's.root': it is its partition"),
         ("s.other", "'s.other' is not captured"),
         ("t.*", "no captured table matches 't.\\*'"),
         ("s.oth*", "no captured table matches"),
@@ -90,4 +90,4 @@ def test_a_server_that_is_away_is_not_waited_for_by_a_command() -> None:
         pass
     assert "refused" in str(away.value)
     assert "tries again" not in str(away.value)
-    assert away.value.hint == "nothing is asked for: run this command again"
+    assert away.value.hint == "no backfill was requested: run this command again"

@@ -49,7 +49,7 @@ def test_the_schema_needs_no_file(
     app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["--schema"])
+    result = CliRunner().invoke(app, ["--json-schema"])
     assert result.exit_code == 0
     assert json.loads(result.stdout)["title"] == "Config"
 

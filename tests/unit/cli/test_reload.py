@@ -14,7 +14,7 @@ from walstream.state.control_message import ReloadAnswer, ReloadRequest
 @pytest.mark.parametrize(
     ("answer", "printed"),
     [
-        (ReloadAnswer(), "nothing is different\n"),
+        (ReloadAnswer(), "nothing changed\n"),
         (
             ReloadAnswer(("memory",), ("source 'app' begins again",)),
             "source 'app' begins again\nchanged: memory\n",

@@ -52,6 +52,17 @@ def test_the_shipped_file_loads_with_its_optional_parts(tmp_path: Path) -> None:
     assert config.sources.keys() == {"app", "legacy", "upstream"}
 
 
+def test_the_fifteen_lines_in_readme_are_a_whole_configuration(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    (written,) = re.findall(r"(?ms)^```toml\n(.*?)^```$", text)
+    assert len(written.splitlines()) == 15
+    path = tmp_path / "walstream.toml"
+    path.write_text(written, encoding="utf-8")
+    config = load(path, ENVIRONMENT)
+    assert config.sources.keys() == {"app"}
+    assert not list(unsupported(config))
+
+
 @pytest.mark.parametrize("place", COMPLETE)
 def test_the_shipped_file_holds_every_key_with_its_default(
     place: tuple[str | int, ...],

@@ -49,13 +49,13 @@ def test_any_url_reads_as_sqlalchemy_reads_it_or_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "wanted"),
     [
-        ("", "is no URL"),
-        ("h/d", "is no URL"),
-        ("my-sql://h/d", "is no URL"),
+        ("", "is not a URL"),
+        ("h/d", "is not a URL"),
+        ("my-sql://h/d", "is not a URL"),
         ("mysql://u:pa@ss@h/d", "write @ as %40"),
         ("mysql://u:pw@h:port/d", "no number as its port"),
         ("mysql://u:pw@h:/d", "no number as its port"),
-        ("mysql://u:pw@[::1]x/d", "is no URL"),
+        ("mysql://u:pw@[::1]x/d", "is not a URL"),
     ],
 )
 def test_what_would_be_misread_is_refused_without_its_words(

@@ -50,7 +50,7 @@ def loaded(folder: Path, *handlers: str) -> Config:
             'kind = "filter"\ncolumn = "a"\nequals = "a"\nis_null = true',
             "write column with one of equals",
         ),
-        ('kind = "passthrough"\ntables = ["t"]', 'tables[0]: "t" can match no table'),
+        ('kind = "passthrough"\ntables = ["t"]', 'tables[0]: "t" cannot match a table'),
     ],
 )
 def test_a_mistake_is_named_with_its_path(

@@ -103,17 +103,19 @@ def test_the_folder_at_hand_comes_before_etc(
     assert load(None, {}).sources.keys() == {"app"}
 
 
-@pytest.mark.skipif(
-    Path("/etc/walstream/walstream.toml").exists(), reason="walstream is installed here"
-)
-def test_a_yaml_that_is_there_has_to_be_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["walstream.yaml", "walstream.yml"])
+def test_a_yaml_in_the_folder_is_found_where_no_toml_is(
+    name: str, valid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "walstream.yml").write_text("state: x\n")
-    with pytest.raises(ConfigError) as refused:
-        load(None, {})
-    assert "-c walstream.yml" in refused.value.hint
+    (tmp_path / name).write_text(
+        "state: of_yaml\n"
+        "sources: {app: {kind: postgres, dsn: host=/run/x, sinks: [log]}}\n"
+        "sinks: {log: {kind: log}}\n"
+    )
+    assert load(None, {}).state == tmp_path / "of_yaml"
+    (tmp_path / "walstream.toml").write_text(valid)
+    assert load(None, {}).state != tmp_path / "of_yaml"
 
 
 @pytest.mark.skipif(
@@ -185,7 +187,10 @@ MISTAKES = [
         '[sources.app]\nbackfill = "maybe"',
         "sources.app.backfill: is \"maybe\": write 'initial', 'never' or 'only'",
     ),
-    ('[sources.app]\nretain = "64MB"', 'sources.app.retain: "64MB" is no size: write'),
+    (
+        '[sources.app]\nretain = "64MB"',
+        'sources.app.retain: "64MB" is not a size: write',
+    ),
     ('[sources.app]\ndetach_after = "0"', "sources.app.detach_after"),
     ('[sources.app]\nkind = "postgers"', "sources.app.kind: write 'postgres', 'sql'"),
     ("[sources]\napp = 5", "sources.app: is 5: write a table"),
@@ -202,7 +207,7 @@ MISTAKES = [
     ),
     ('log_level = "loud"', "log_level: is"),
     ('state = ""', "state: "),
-    ('[http]\nlisten = "8321"', 'http.listen: "8321" is no address'),
+    ('[http]\nlisten = "8321"', 'http.listen: "8321" is not a valid address'),
     ("[sources.app]\nsinks = []", "sources.app.sinks: is empty"),
 ]
 
@@ -247,7 +252,7 @@ producer = { "bootstrap.servers" = "localhost:1", acks = 1 }
         "sources.app.slot",
         'there is no sink "other"',
         "sources.bad.dsn: leads to db.example.org",
-        "sinks.kafka.producer.acks: breaks a promise",
+        "sinks.kafka.producer.acks: breaks a guarantee",
         "WALSTREAM__: has an empty name",
     ):
         assert part in shown
@@ -298,7 +303,10 @@ def test_the_map_of_the_rust_library_is_read_as_it_stands(
         ('{"a": {"name": "x"}, "a": {"name": "y"}}', 'names "a" twice'),
         ('{"a": {"name": "x", "name": "y"}}', 'names "name" twice'),
         ("[" * 100_000, "write a JSON object"),
-        ('{"a": {"name": "a b"}}', 'sinks.kafka.topics.a.name: "a b" is no topic name'),
+        (
+            '{"a": {"name": "a b"}}',
+            'sinks.kafka.topics.a.name: "a b" is not a valid topic name',
+        ),
         ('{"a": 5}', "sinks.kafka.topics.a: is 5: write a table"),
     ],
 )

@@ -46,7 +46,7 @@ def test_the_lower_case_name_wins_over_one_in_another_case() -> None:
     [
         ("WALSTREAM__", "empty name"),
         ("WALSTREAM__SOURCES____SLOT", "empty name"),
-        ("WALSTREAM__STATE__X", "is no table"),
+        ("WALSTREAM__STATE__X", "is not a table"),
         ("WALSTREAM__SINKS__A_B__X", "several keys"),
     ],
 )

@@ -75,4 +75,4 @@ def test_a_command_without_a_name_is_refused(
     complaint: Callable[..., str], valid: str
 ) -> None:
     said = complaint(with_command(valid).replace('"token", ', '"", '))
-    assert "names no command" in said
+    assert "has no command" in said

@@ -227,12 +227,12 @@ SQL = "repliqate.replication.sql_source"
         ("      primary_key: id\n", "", f"{SQL}.primary_key: is missing"),
         ("limit: 100", "limit: many", f'{SQL}.limit: is "many": write a whole number'),
         ("limit: 100", "limit: -1", f"{SQL}.limit: is -1: write a number from 0 on"),
-        ("- pid", "- name", f"{SQL}.fields: names one twice"),
+        ("- pid", "- name", f"{SQL}.fields: has an entry twice"),
         ("- pid", "- 5", f"{SQL}.fields[0]: is 5: write a text in quotes"),
         (
             "topic: repliqate-processes",
             "topic: a b",
-            'repliqate.replication.kafka_target.topic: "a b" is no template',
+            'repliqate.replication.kafka_target.topic: "a b" is not a valid template',
         ),
         (
             "    poll_interval_sec: 10\n",
@@ -267,9 +267,13 @@ SQL = "repliqate.replication.sql_source"
         (
             "  replication:",
             "  sql_source: {uri: x}\n  replication:",
-            f"repliqate.sql_source: stands in {SQL[:21]} too: write it once",
+            f"repliqate.sql_source: is in {SQL[:21]} too: write it once",
         ),
-        ("repliqate:", "sinks: {}\nrepliqate:", "sinks: cannot stand beside repliqate"),
+        (
+            "repliqate:",
+            "sinks: {}\nrepliqate:",
+            "sinks: cannot be in one file with repliqate",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_by_the_old_key(
@@ -288,7 +292,7 @@ def test_what_is_wrong_is_named_by_the_old_key(
         ("repliqate: {replication: 5}", "repliqate.replication: write a table"),
         (
             f"repliqate:\n{entry('a')}{entry('a')}",
-            'repliqate[1].name: "a" is the name of repliqate[0] too',
+            'repliqate[1].name: "a" is also the name of repliqate[0]',
         ),
         (
             f"repliqate:\n{entry('A b')}{entry('a-b')}",

@@ -10,8 +10,8 @@ Complain = Callable[..., str]
 @pytest.mark.parametrize(
     ("addition", "wanted"),
     [
-        ('[sources.App]\nkind = "sql"', "sources.App: is no name: write a-z"),
-        ('[sinks."a b"]\nkind = "log"', 'sinks."a b": is no name'),
+        ('[sources.App]\nkind = "sql"', "sources.App: is not a valid name: write a-z"),
+        ('[sinks."a b"]\nkind = "log"', 'sinks."a b": is not a valid name'),
         ('[sinks.log]\nkind = "log"\ntopic = ""', "sinks.log.topic: is empty"),
         (
             (
@@ -22,7 +22,7 @@ Complain = Callable[..., str]
         ),
         (
             '[sinks.log]\nkind = "log"\nformat = "event"\nembed = ["table"]',
-            'sinks.log.embed: says nothing of format "event"',
+            'sinks.log.embed: has no effect on format "event"',
         ),
         (
             '[sinks.log]\nkind = "log"\nformat = "tungsten"\nembed = ["x"]',
@@ -33,7 +33,7 @@ Complain = Callable[..., str]
                 '[sinks.log]\nkind = "log"\nformat = "tungsten"\n'
                 'embed = ["table", "table"]'
             ),
-            "sinks.log.embed: names one twice",
+            "sinks.log.embed: has an entry twice",
         ),
         (
             '[sinks.x]\nkind = "kafka"\ntxinfo = "records"\nproducer = {}',
@@ -41,14 +41,14 @@ Complain = Callable[..., str]
         ),
         (
             '[sinks.x]\nkind = "kafka"\nformat = "row"\ntxinfo = "t"\nproducer = {}',
-            "sinks.x.txinfo: says nothing of rows",
+            "sinks.x.txinfo: has no effect on rows",
         ),
         (
             (
                 '[sinks.x]\nkind = "kafka"\ntxinfo = "t"\nfallback_topic = "t"\n'
                 "producer = {}"
             ),
-            'sinks.x.txinfo: "t" takes ops too',
+            'sinks.x.txinfo: "t" also takes ops',
         ),
         (
             (
@@ -68,11 +68,11 @@ Complain = Callable[..., str]
         ),
         (
             '[sinks.x]\nkind = "kafka"\ntxinfo = "{table}"\nproducer = {}',
-            'sinks.x.txinfo: "{table}" is no topic name',
+            'sinks.x.txinfo: "{table}" is not a valid topic name',
         ),
         (
             '[sinks.log]\nkind = "log"\nformat = "row"\nstrict = true',
-            "sinks.log.strict: says nothing of rows",
+            "sinks.log.strict: has no effect on rows",
         ),
         (
             '[sinks.log]\nkind = "log"\nstrict = true',
@@ -83,7 +83,7 @@ Complain = Callable[..., str]
                 '[sources.a]\nkind = "postgres"\ndsn = "host=/x"\nsinks = ["log"]\n'
                 '[sinks.log]\nkind = "log"\nstrict = true\non_truncate = "stop"\n'
             ),
-            "sources.a.backfill: would send rows to sinks.log, which is strict",
+            "sources.a.backfill: would send rows in parallel to sinks.log",
         ),
         (
             (

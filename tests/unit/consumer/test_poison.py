@@ -10,7 +10,7 @@ from consumer.poison import checked, meet
 from walstream.errors import WalstreamError
 
 _RECORD = ConsumerRecord("t", 2, 9, b"k", b"secret")
-_REASON = WalstreamError("no op record: KeyError")
+_REASON = WalstreamError("not an op record: KeyError")
 
 
 def test_stop_names_the_place_and_no_byte_of_the_record() -> None:

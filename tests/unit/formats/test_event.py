@@ -188,21 +188,21 @@ def test_numbers_that_no_float_holds_are_read() -> None:
     ],
 )
 def test_anything_else_is_refused_without_its_values(record: bytes) -> None:
-    with pytest.raises(WalstreamError, match="no event record") as refused:
+    with pytest.raises(WalstreamError, match="not an event record") as refused:
         decode(record)
     assert "28317656" not in str(refused.value)
 
 
 def test_a_time_that_is_none_makes_no_op() -> None:
     record = decode(RECORD.replace(b"2026-11-21T", b"soon"))
-    with pytest.raises(WalstreamError, match="no event record: Timestamp"):
+    with pytest.raises(WalstreamError, match="not an event record: Timestamp"):
         record.op()
 
 
 def test_columns_nested_too_deep_to_be_read_exactly_are_refused() -> None:
     deep = b"[" * 1000 + b"]" * 1000
     record = decode(RECORD.replace(b"9007199254740993", deep))
-    with pytest.raises(WalstreamError, match="no event record: nested too deep"):
+    with pytest.raises(WalstreamError, match="not an event record: nested too deep"):
         record.columns()
 
 

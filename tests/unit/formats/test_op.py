@@ -211,7 +211,7 @@ def test_reader_ignores_unknown_fields() -> None:
     ],
 )
 def test_anything_else_is_refused_without_its_values(record: bytes) -> None:
-    with pytest.raises(WalstreamError, match="no op record") as refused:
+    with pytest.raises(WalstreamError, match="not an op record") as refused:
         decode(record)
     assert "28318112" not in str(refused.value)
 

@@ -145,6 +145,6 @@ def test_no_value_shows_in_a_repr() -> None:
     ],
 )
 def test_anything_else_is_refused_without_its_values(record: bytes) -> None:
-    with pytest.raises(WalstreamError, match="no row record") as refused:
+    with pytest.raises(WalstreamError, match="not a row record") as refused:
         decode(record)
     assert "root" not in str(refused.value)

@@ -83,7 +83,7 @@ def test_names_and_values_are_escaped() -> None:
 
 
 def test_a_truncate_has_no_form() -> None:
-    with pytest.raises(WalstreamError, match="has no form"):
+    with pytest.raises(WalstreamError, match="has no record"):
         written(replace(INSERT, kind=Kind.TRUNCATE, new=None))
 
 

@@ -23,7 +23,7 @@ def test_errors_are_heard() -> None:
         admin.poll(0)
         return bool(heard)
 
-    wait_until(hears, 10, "that no broker is reached is heard")
+    wait_until(hears, 10, "that no broker can be reached is heard")
     assert heard[0].code() in {
         KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's own
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 - likewise

@@ -75,7 +75,7 @@ def serve(authority: Path) -> Iterator[Serve]:
     ("name", "days", "ca", "why", "hint"),
     [
         ("localhost", -1, "ca", "has expired", "renew"),
-        ("localhost", 9, "other", "authority that is not known", "ssl.ca.location"),
+        ("localhost", 9, "other", "unknown authority", "ssl.ca.location"),
         ("elsewhere.test", 9, "ca", "another host's", "advertised.listeners"),
     ],
 )

@@ -47,4 +47,4 @@ def test_the_process_has_a_pulse_of_its_own() -> None:
 
 
 def test_the_error_says_for_how_long() -> None:
-    assert "stood still for 32 s" in str(stood_still(31_600))
+    assert "was frozen for 32 s" in str(stood_still(31_600))

@@ -107,8 +107,8 @@ def test_a_topic_that_is_missing_is_said_once_and_waited_for() -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "words"),
     [
-        (RESET, HistoryError, "topic 'up' partition 2: the group's next offset 7 is"),
-        (KafkaError.OFFSET_OUT_OF_RANGE, HistoryError, "next offset 7 is not there"),
+        (RESET, HistoryError, "topic 'up' partition 2: the group's next offset 7 "),
+        (KafkaError.OFFSET_OUT_OF_RANGE, HistoryError, "next offset 7 does not exist"),
         (LEFT, Restart, "left the group"),
         (KafkaError.MSG_SIZE_TOO_LARGE, HistoryError, "'up' partition 2 at offset 7"),
     ],
@@ -135,4 +135,4 @@ def test_a_client_that_gave_up_is_begun_again() -> None:
     found = trouble()
     found.meet(KafkaError(KafkaError.UNKNOWN, "broken", fatal=True), "up", 0, 0)
     assert isinstance(found.failure, Transient)
-    assert "the consumer gave up" in str(found.failure)
+    assert "the consumer stopped" in str(found.failure)

@@ -62,13 +62,13 @@ def test_a_file_with_something_else_is_no_pem(
     file = tmp_path / "junk"
     file.write_bytes(b"\x30\x82junk")
     what, hint = refused({**bearing(pair), option: str(file)})
-    assert what == f"{option}: {file} holds no {holds} in PEM"
+    assert what == f"{option}: {file} holds no PEM {holds}"
     assert option in hint
 
 
 def test_a_key_where_a_certificate_belongs_is_told(pair: Pair) -> None:
     what, _ = refused({CA: str(pair.key)})
-    assert what.endswith("holds no certificate in PEM")
+    assert what.endswith("holds no PEM certificate")
 
 
 @pytest.mark.parametrize("option", [CERTIFICATE, KEY])
@@ -87,10 +87,10 @@ def test_a_key_of_another_certificate_is_told(authority: Authority, pair: Pair) 
 def test_an_encrypted_key_wants_its_password(authority: Authority) -> None:
     pair = authority.sign("bearer", password=KEY_PASSWORD)
     what, hint = refused(bearing(pair))
-    assert what == f"{KEY}: {pair.key} is encrypted, and there is no ssl.key.password"
+    assert what == f"{KEY}: {pair.key} is encrypted, and ssl.key.password is not set"
     assert hint == "set ssl.key.password"
     what, hint = refused(bearing(pair, **{"ssl.key.password": "wrong"}))
-    assert what == f"{KEY}: {pair.key} is not opened by ssl.key.password"
+    assert what == f"{KEY}: ssl.key.password does not decrypt {pair.key}"
     assert hint.startswith("correct ssl.key.password")
     Producer(
         {"security.protocol": "ssl"}

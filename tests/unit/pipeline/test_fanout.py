@@ -195,7 +195,7 @@ def test_one_that_nobody_else_sends_to_any_more_is_not_left_behind() -> None:
 
 def test_one_that_cannot_come_back_costs_the_others_nothing() -> None:
     def ended() -> int | None:
-        raise Transient("its worker did not come near")
+        raise Transient("its worker did not catch up")
 
     heard: list[WalstreamError | None] = []
 

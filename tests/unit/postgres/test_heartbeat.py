@@ -65,7 +65,7 @@ def test_a_refusal_is_said_once_with_its_cure_and_its_end() -> None:
         for outcome in (Transient("away"), denied, denied, Transient("away"), 9, 10):
             beating.ends(outcome)
     assert [(entry["event"], entry.get("repair")) for entry in logs] == [
-        ("no heartbeat is written", "GRANT x;"),
+        ("heartbeats cannot be written", "GRANT x;"),
         ("heartbeats are written again", None),
     ]
     assert beating.told == [9, 10]

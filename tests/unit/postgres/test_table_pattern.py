@@ -10,9 +10,9 @@ NAMES = ["shop.orders", "shop.customers", "public.t"]
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("shop.order", "; is 'shop.orders' meant?"),
-        ("Shop.Orders", "; is 'shop.orders' meant?"),
-        ("sohp.*", "; is 'shop.*' meant?"),
+        ("shop.order", "; did you mean 'shop.orders'?"),
+        ("Shop.Orders", "; did you mean 'shop.orders'?"),
+        ("sohp.*", "; did you mean 'shop.*'?"),
         ("elsewhere.*", ""),
     ],
 )

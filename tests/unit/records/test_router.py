@@ -140,7 +140,7 @@ def test_without_template_only_mapped_tables_and_the_fallback_count() -> None:
 def test_two_tables_that_would_meet_by_their_spelling_are_refused() -> None:
     one = router()
     assert one.topic("public", "a b") == "public.a_x20_b"
-    with pytest.raises(ConfigError, match="would meet in the topic") as refused:
+    with pytest.raises(ConfigError, match="would share the topic") as refused:
         one.topic("public", "a_x20_b")
     assert "[sinks.NAME.topics.'public.a_x20_b']" in refused.value.hint
     assert one.topic("public", "a b") == "public.a_x20_b"

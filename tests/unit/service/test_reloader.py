@@ -69,7 +69,7 @@ def changed(**update: object) -> Config:
 def test_without_a_reader_nothing_is_read() -> None:
     reloader, _ = made(None)
     answer = reloader.reload()
-    assert answer.problem == "it ends by itself, and reads nothing again"
+    assert answer.problem == "it ends by itself and reads no configuration again"
     reloader.heed_refusals()
 
 

@@ -1,5 +1,7 @@
 """The signals that came to a supervisor."""
 
+import os
+import pty
 import selectors
 import signal
 from collections.abc import Iterator
@@ -7,16 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from walstream.service.signal_inbox import SignalInbox
-
-
-class Terminal:
-    """Standard error of a terminal, until it is closed."""
-
-    def __init__(self) -> None:
-        self.is_open = True
-
-    def isatty(self) -> bool:
-        return self.is_open
 
 
 @pytest.fixture
@@ -65,15 +57,27 @@ def test_a_hangup_is_taken_once_and_stops_nothing(
 
 
 def test_a_hangup_of_a_terminal_that_was_closed_is_a_stop(
-    selector: selectors.BaseSelector, monkeypatch: pytest.MonkeyPatch
+    selector: selectors.BaseSelector,
 ) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    inbox = SignalInbox(selector)
-    terminal.is_open = False
+    master, terminal = pty.openpty()
+    inbox = SignalInbox(selector, terminal)
+    os.close(master)
     with inbox.held():
         receive(signal.SIGHUP)
+    os.close(terminal)
     assert (inbox.take_hangup(), inbox.stops) == (False, 1)
+
+
+def test_a_hangup_at_a_terminal_that_is_open_is_no_stop(
+    selector: selectors.BaseSelector,
+) -> None:
+    master, terminal = pty.openpty()
+    inbox = SignalInbox(selector, terminal)
+    with inbox.held():
+        receive(signal.SIGHUP)
+    os.close(terminal)
+    os.close(master)
+    assert (inbox.take_hangup(), inbox.stops) == (True, 0)
 
 
 def test_a_loop_that_is_woken_and_does_not_turn_blocks_nobody(

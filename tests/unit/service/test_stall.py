@@ -102,6 +102,16 @@ def test_a_start_that_does_not_end_and_a_loop_that_hangs_are_said() -> None:
     assert watched(told(turn_s=10.0)) == 0
 
 
+def test_a_start_that_waits_for_kafka_names_kafka_alone() -> None:
+    outage = {"why": "127.0.0.1:9092: connection refused", "hint": "start it"}
+    report = told(state="starting", sink={"waiting": True, "outage": outage})
+    watch = StallWatch()
+    for second in range(60):
+        said = watch.look(float(second), report)
+    assert len(said) == 1
+    assert "127.0.0.1:9092: connection refused" in said[0]
+
+
 def test_what_was_away_meanwhile_is_not_stuck_at_its_return() -> None:
     watch = StallWatch()
     stuck = told(sink={"in_flight": 7, "waiting": True}, flush_lsn=FAR, ops=2)
@@ -110,4 +120,6 @@ def test_what_was_away_meanwhile_is_not_stuck_at_its_return() -> None:
     for second in range(2, 60):  # its server is away
         assert not watch.look(float(second), WorkerReport(state="waiting"))
     assert not watch.look(60.0, stuck)
-    assert len(watch.look(80.0, stuck)) == 3
+    waits, stalls = watch.look(80.0, stuck)  # once: the sink is not stuck, too
+    assert "waits for Kafka" in waits
+    assert "stream stalls" in stalls

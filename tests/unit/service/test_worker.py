@@ -4,6 +4,7 @@ from structlog.testing import capture_logs
 
 from walstream.config import Config
 from walstream.config.run_options import Options
+from walstream.errors import PermissionLacking, Repair
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.service import worker
 from walstream.service.worker_order import WorkerRequest
@@ -41,8 +42,22 @@ def test_the_last_answers_are_told() -> None:
         found.backfill(WorkerRequest(number))
     assert list(found.answers) == [str(number) for number in range(4, 20)]
     assert {one.problem for one in found.answers.values()} == {
-        "it is only starting: ask again"
+        "it is still starting: try again"
     }
+
+
+def test_an_error_is_told_with_its_sql_and_what_is_left_to_do() -> None:
+    found = made()
+    repair = Repair(
+        sql="GRANT x;", command="walstream reset {source}", then="restart it"
+    )
+    error = PermissionLacking("no right", hint="get it", repair=repair)
+    found._note(error, final=True)  # noqa: SLF001
+    told, _ = found.report()
+    assert told.error is not None
+    assert told.error.sql == "GRANT x;"
+    assert told.error.repair == "walstream reset app"
+    assert told.error.then == "restart it"
 
 
 class Part:

@@ -116,4 +116,4 @@ def test_a_drain_that_takes_too_long_is_ended_with_a_word() -> None:
     with running(_END) as process:
         _, said = process.communicate(timeout=10)
         assert process.returncode == 0
-        assert b"stopped before all was delivered" in said
+        assert b"stopped before everything was delivered" in said

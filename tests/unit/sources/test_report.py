@@ -79,7 +79,7 @@ def test_a_line_is_read_as_it_was_written(source: SourceReport | None) -> None:
     report = WorkerReport(
         state="waiting",
         error=ErrorReport(at=1.0, error="away", hint="wait", exit_code=5),
-        answers={"3": WorkerAnswer("it is only starting", 5)},
+        answers={"3": WorkerAnswer("it is still starting", 5)},
         source=source,
     )
     counted = counts()

@@ -177,7 +177,7 @@ def test_a_borrower_that_is_killed_gives_it_back(tmp_path: Path) -> None:
             assert process.stdout is not None
             assert process.stdout.readline() == b"mine True\n"
             with (
-                pytest.raises(ConfigError, match="another command holds it"),
+                pytest.raises(ConfigError, match="another command is using it"),
                 borrowed(tmp_path, "app", 1.0),
             ):
                 pass

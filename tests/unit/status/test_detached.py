@@ -17,8 +17,8 @@ def sight(phase: str, held: int | None = None, error: str = "") -> DetachedStatu
 
 def test_a_copy_of_the_slot_and_what_it_holds_are_named() -> None:
     assert sight(AWAY, 3 << 20).problem("kafka") == (
-        "sink 'kafka' is detached since 1970-01-01T00:00:00+00:00: it lags. It streams"
-        " from slot 's_kafka', which holds 3.0 MiB of WAL"
+        "sink 'kafka' has been detached since 1970-01-01T00:00:00+00:00: it lags. It "
+        "streams from slot 's_kafka', which retains 3.0 MiB of WAL"
     )
 
 

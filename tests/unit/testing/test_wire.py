@@ -29,5 +29,5 @@ def test_value_that_stands_for_no_bytes_is_refused() -> None:
 
 
 def test_what_is_no_message_is_refused() -> None:
-    with pytest.raises(TypeError, match="no message"):
+    with pytest.raises(TypeError, match="not a pgoutput message"):
         encode(cast("Message", object()))

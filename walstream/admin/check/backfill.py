@@ -1,4 +1,4 @@
-"""What `check` says of a backfill: the very errors that `run` would end with."""
+"""Findings of `check` about a backfill: the errors that `run` would end with."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ from walstream.postgres.connection import session
 from walstream.sources.postgres.backfill import prerequisites as obstacles
 from walstream.spark import prerequisites
 
-_WHY = "the rows that were there before are read by Spark before the stream begins"
+_WHY = "Spark reads the existing rows before the stream begins"
 
 
 def inspect(

@@ -1,4 +1,4 @@
-"""What an operator should know of the configuration's file."""
+"""Findings of `check` about the configuration file."""
 
 import os
 import shlex
@@ -11,7 +11,7 @@ from walstream.finding import Finding, warning
 
 
 def look_at_file(file: Path | None) -> Iterator[Finding]:
-    """Judge the file in which secrets stand; None: they stand in none."""
+    """Return a finding about the file that holds secrets; None if no file does."""
     if file is None:
         return
     try:
@@ -23,8 +23,9 @@ def look_at_file(file: Path | None) -> Iterator[Finding]:
     yield warning(
         "configuration-open",
         f"configuration {file}",
-        "other users may read it, and secrets stand in it",
-        "whoever knows them may do what walstream may; ${file:...} keeps them apart",
+        "other users may read it, and it holds secrets",
+        "with them others can do what walstream may do; ${file:...} keeps them out of "
+        "the file",
         Repair(command=_closing(file.absolute(), found)),
     )
 

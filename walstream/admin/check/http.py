@@ -1,4 +1,4 @@
-"""What keeps the HTTP listener from its address, before `run` meets it."""
+"""Findings of `check` about the HTTP address, before `run` needs it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def _taken(key: str, address: str, *, written: bool) -> Iterator[Finding]:
             _CODE,
             _SUBJECT,
             str(error.args[0]),
-            "run goes on without page, health and metrics",
+            "run continues without page, health checks and metrics",
             Repair(then=error.hint),
         )
 

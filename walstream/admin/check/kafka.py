@@ -1,4 +1,4 @@
-"""What `check` says of a chained source: what `run` would meet, and would wait for."""
+"""Findings of `check` about a kafka source: errors of `run`, and its waits."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,8 +32,8 @@ def inspect(name: str, source: KafkaSource) -> Iterator[Finding]:
         yield warning(
             "upstream-topic-missing",
             listed(found.missing),
-            "does not exist upstream, or may not be seen",
-            "run would wait for it, and pass on the others",
+            "does not exist upstream, or this user may not see it",
+            "run would wait for it and relay the others",
         )
 
 

@@ -44,7 +44,7 @@ from walstream.status.sql import (
     StoredPolls,
 )
 
-_HANDLED: Final = "a handler that misses its column lets through what it should not"
+_HANDLED: Final = "a handler without its column lets through what it should hide"
 # What the start table says of a folder that cannot be read is of no use.
 _OF_START_TABLE: Final = frozenset({"history", "slot-lost"})
 _COMMAND: Final = re.compile(r"walstream [a-z -]+")
@@ -62,7 +62,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `check` prints."""
+    """Result of `check`."""
 
     exit_code: int  # that `run` would end with; 5: it would wait and try again
     ok: bool  # `run` would start
@@ -115,7 +115,7 @@ def _unsupported(error: ConfigError) -> Finding:
 
 
 def _risk(risk: feature_support.Risk) -> Finding:
-    return warning("risk", risk.key, risk.what, "said at each start")
+    return warning("risk", risk.key, risk.what, "shown at each start")
 
 
 def _is_of_publication(finding: Finding) -> bool:
@@ -272,8 +272,8 @@ def _partition_keys(
             problem,
             "partition-key",
             subject,
-            "a record without its whole key would go to another partition than the"
-            " rest of its row's records",
+            "a record without its complete key would go to another partition than the "
+            "other records of its row",
         )
 
 

@@ -1,4 +1,4 @@
-"""What `check` says of a source's sinks; brokers are asked once, for all sources."""
+"""Findings of `check` about sinks; brokers are asked once, for all sources."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from walstream.sources.sinks import creation
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRecords:
-    """What is known of the records that would go to a sink."""
+    """Facts about the records that would go to a sink."""
 
     topics: Collection[str]
     kept: Mapping[str, StoredTopic]  # what is known of topics, by `SINK/TOPIC`
@@ -35,7 +35,7 @@ class SinkChecks:
     def look(
         self, name: str, sink: KafkaSinkConfig, wanted: ExpectedRecords
     ) -> list[Finding]:
-        """Look at the brokers and the topics; never raises WalstreamError."""
+        """Return findings about brokers and topics; never raise WalstreamError."""
         kept = of_sink(wanted.kept, name)
         topics = {*wanted.topics, *(() if wanted.all_known else kept)}
         if name not in self._clusters:

@@ -1,4 +1,4 @@
-"""What `check` says of polled tables: the very errors that `run` would end with."""
+"""Findings of `check` about polled tables: the errors that `run` would end with."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -84,7 +84,8 @@ def _without_mark(source: SqlSource, sight: DatabaseInspection) -> Iterator[Find
             "low-water-mark",
             f"table{'s' * (len(names) > 1)} {', '.join(names)}",
             f"without a low-water mark: {reason}",
-            "a missing key is given up after gap_timeout, also while a transaction"
-            " that may use it still runs: keep that above the longest transaction",
+            "walstream stops waiting for a missing key after gap_timeout, even while "
+            "a transaction that may use it still runs: keep it above the longest "
+            "transaction",
             Repair(sql=grant + rest),
         )

@@ -1,4 +1,4 @@
-"""What an operator should know of the state folder, and what it knows of a source.
+"""Findings of `check` about the state folder, and its facts about a source.
 
 Reads beside a running instance, and changes nothing: a folder that is missing is made
 by `run`, not by whoever looks.
@@ -35,7 +35,7 @@ _FILES: Final = ("lock", "data.mdb", "lock.mdb")
 
 @dataclass(frozen=True, slots=True)
 class StateFolderFacts:
-    """What a source's folder holds; empty before the first start."""
+    """Contents of a source's folder; empty before the first start."""
 
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
     publications: Mapping[str, StoredPublication] | None = None
@@ -46,7 +46,7 @@ class StateFolderFacts:
 
 
 def user_of(folder: Path) -> str | None:
-    """Name the process that uses a folder; None: nobody, or it cannot be told."""
+    """Return the process that uses a folder; None if none does, or it is unknown."""
     try:
         return holder(folder)
     except (OSError, PermissionLacking):
@@ -61,8 +61,8 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
             "state-in-use",
             subject,
             f"walstream is running here, process {pid}",
-            "what is said below is beside it; another run in this folder would be"
-            " refused",
+            "the findings below are for a second instance; another run in this folder "
+            "would be refused",
         )
     if problem := _unwritable(folder):
         yield Finding.of(problem, "state-unwritable", subject)
@@ -73,7 +73,8 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
             "state-open",
             subject,
             "other users may read it",
-            "it tells tables, topics and keys, and who may write there can damage it",
+            "it holds names of tables, topics and keys, and anyone who may write "
+            "there can damage it",
             Repair(command=f"chmod o= {shlex.quote(str(folder))}"),
         )
 
@@ -107,9 +108,9 @@ def _room(folder: Path, subject: str) -> Iterator[Finding]:
             "state-disk",
             subject,
             f"its disk has {free >> 20} MiB free",
-            "without room no position is stored and nothing is confirmed:"
-            " PostgreSQL keeps all WAL meanwhile",
-            Repair(then=f"make room: {_LITTLE_SPACE >> 20} MiB and more"),
+            "without free space no position is stored and nothing is confirmed: "
+            "PostgreSQL keeps all WAL meanwhile",
+            Repair(then=f"free {_LITTLE_SPACE >> 20} MiB or more"),
         )
 
 

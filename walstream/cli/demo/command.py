@@ -19,21 +19,27 @@ _INTERRUPTED = 130
 def demo(
     *,
     seconds: Annotated[
-        float, typer.Option(min=3, help="How long ops are shown.")
+        float,
+        typer.Option(min=3, metavar="SECONDS", help="How long changes are shown."),
     ] = 20.0,
     rate: Annotated[
-        float, typer.Option(min=1, max=5000, help="Transactions a second.")
+        float,
+        typer.Option(
+            min=1, max=5000, metavar="NUMBER", help="Transactions per second."
+        ),
     ] = 200.0,
     seed: Annotated[
-        int | None, typer.Option(help="Repeat the load of an earlier demo.")
+        int | None,
+        typer.Option(metavar="NUMBER", help="Repeat the load of an earlier demo."),
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Leave all running until Enter or Ctrl-C.")
+        bool,
+        typer.Option("--keep", help="Keep the servers running until Enter or Ctrl-C."),
     ] = False,
 ) -> None:
-    """Stream a small shop from PostgreSQL to Kafka, with a crash in the middle.
+    """Show a small shop streamed from PostgreSQL to Kafka, with a crash in the middle.
 
-    Starts throw-away servers, needs no configuration, and leaves nothing behind.
+    Starts temporary servers, needs no configuration, and leaves nothing behind.
 
     Example: walstream demo --seconds 60
     """

@@ -1,22 +1,20 @@
 """`walstream tail`: what is in topics, readable, as it comes."""
 
-import io
 import os
-import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.text import Text
 
+from walstream.cli import completion, completion_servers, moment
 from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
-from walstream.cli.output import console, echo, print_schema
-from walstream.cli.tail import json_lines, screen
+from walstream.cli.output import echo, print_schema
+from walstream.cli.tail import json_lines
 from walstream.cli.tail.brokers import Client, of_brokers, of_config
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.filter import TailFilter, nothing_named
@@ -25,7 +23,9 @@ from walstream.cli.tail.follow import (
     Follower,
     Span,
 )
-from walstream.cli.tail.layout import Line, plain
+from walstream.cli.tail.last import LastChanges
+from walstream.cli.tail.printer import Printer
+from walstream.cli.tail.template import Template
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.advertised_listeners import Whereabouts
@@ -33,7 +33,6 @@ from walstream.kafka.topic_reader import TopicReader, TopicRecord
 from walstream.telemetry import logs
 
 _ANSWER_S: Final = 7.0
-_PIPE_WIDTH: Final = 100
 
 
 def tail(  # noqa: PLR0913 - each is an option of the command
@@ -41,65 +40,127 @@ def tail(  # noqa: PLR0913 - each is an option of the command
         list[str] | None,
         typer.Argument(
             metavar="TOPIC",
-            help="Names, or patterns with * and ?; none: all that the sink can reach.",
+            help="Names, or patterns with * and ?. Default: all topics of the sink.",
             show_default=False,
+            autocompletion=completion_servers.topics,
         ),
     ] = None,
     file: ConfigFile = None,
     *,
     sink: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The Kafka sink, where there are several."),
+        typer.Option(
+            metavar="NAME",
+            help="The Kafka sink, if there are several.",
+            autocompletion=completion.sinks,
+        ),
     ] = None,
     brokers: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Brokers: no configuration is read."),
+        typer.Option(metavar="HOST:PORT", help="The brokers; needs no configuration."),
     ] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="All that is there, not from now.")
+        bool, typer.Option("--from-beginning", help="Begin with the oldest record.")
     ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help='Begin at a time: 2026-11-21T12:00:00Z, "2 hours ago", -2h.',
+        ),
+    ] = None,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="End at what is there at the start.")
+        bool, typer.Option("--until-end", help="End with what is there at the start.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="End after so many.")
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            min=1,
+            metavar="NUMBER",
+            help="Show the last NUMBER changes and end; with --from-beginning or"
+            " --from, the first ones from there.",
+        ),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help='Only this key: ["1"], or its one part: 1'),
+        typer.Option(metavar="TEXT", help='Only records with this key: ["1"], or 1.'),
     ] = None,
     table: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Only this schema.table, or table; * and ? match."
+            metavar="NAME",
+            help="Only this table, with or without its schema; * and ? match.",
+            autocompletion=completion_servers.tables,
+        ),
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "-f",
+            "--format",
+            metavar="FORMAT",
+            help=r"Print records as kcat does: '%t %p %o %k %v %T %h\n' are topic,"
+            " partition, offset, key, value, time and headers.",
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object a line.")
+        bool, typer.Option("--json", help="Print one JSON object per line.")
     ] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="Shorten nothing, leave nothing out.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print values in full.")] = False,
     schema: PrintSchema = False,
 ) -> None:
-    """Show the changes in topics as they come, or those that are there.
+    r"""Show the changes in topics, as they arrive or from the beginning.
 
-    Example: walstream tail 'shop.*' --from-beginning --table orders -n 20
+    Example: walstream tail 'shop.*' --table orders -n 20
+
+    Example: walstream tail shop.orders --from "2 hours ago" -f '%k %v\n'
     """
     if schema:
         print_schema(json_lines.SCHEMA)
         return
+    span = _span(
+        from_beginning=from_beginning, since=since, until_end=until_end, limit=limit
+    )
+    form = None if template is None else Template(template)
+    if form is not None and (as_json or full):
+        raise ConfigError("--format takes the place of --json and --full")
     client = _client(file, sink, brokers)
     ended = Ending(sys.stdout.fileno())
-    span = Span(from_beginning=from_beginning, until_end=until_end)
     Whereabouts(client.properties, client.confined).look(_ANSWER_S)
     with TopicReader(client.properties, _ANSWER_S) as reader:
         follower = _begin(reader, topics, client, span)
-        changes = _changes(follower.batches(ended), TailFilter(key, table or ()))
-        _print(islice(changes, limit), _Printer(as_json=as_json, full=full))
+        pick = partial(_pick, TailFilter(key, table or ()))
+        changes: Iterable[Change]
+        if span.last is not None:
+            changes = LastChanges(reader, follower.bounds, span.last).read(pick, ended)
+        else:
+            records = chain.from_iterable(follower.batches(ended))
+            changes = islice(filter(None, map(pick, records)), limit)
+        _print(changes, Printer(as_json=as_json, full=full, template=form))
 
 
-def _print(changes: Iterable[Change], printer: "_Printer") -> None:
+def _span(
+    *, from_beginning: bool, since: str | None, until_end: bool, limit: int | None
+) -> Span:
+    """Return what is to be read; a number alone means the last ones."""
+    if since is None:
+        last = None if from_beginning else limit
+        return Span(from_beginning=from_beginning, until_end=until_end, last=last)
+    if from_beginning:
+        raise ConfigError("--from and --from-beginning exclude each other")
+    try:
+        time = moment.parse(since)
+    except ValueError:
+        raise ConfigError(
+            f"--from: {since!r} is not a time", hint=f"write {moment.FORMS}"
+        ) from None
+    return Span(since=time, until_end=until_end)
+
+
+def _print(changes: Iterable[Change], printer: Printer) -> None:
     try:
         for change in changes:
             printer.print(change)
@@ -140,46 +201,9 @@ def _begin(
     return follower
 
 
-def _changes(
-    batches: Iterable[list[TopicRecord]], choice: TailFilter
-) -> Iterator[Change]:
-    for record in chain.from_iterable(batches):
-        if choice.takes_record(record):
-            change = read(record)
-            if choice.takes_content(change.content):
-                yield change
-
-
-class _Printer:
-    """Writes each change at once, so that a pipe's reader never waits."""
-
-    def __init__(self, *, as_json: bool, full: bool) -> None:
-        # of what an encoding lacks nothing is lost, and JSON is UTF-8 anywhere
-        encoding = "utf-8" if as_json else None
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
-        self._as_json = as_json
-        self._full = full
-        self._console = console()
-
-    def print(self, change: Change) -> None:
-        if self._as_json:
-            text = json_lines.line(change)
-        else:
-            shown = screen.lines(change, self._width(), full=self._full)
-            text = "\n".join(map(self._render, shown))
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-
-    def _width(self) -> int | None:
-        """Ask each time: a terminal changes its size."""
-        if self._console.is_terminal:
-            return shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns
-        return None if self._full else _PIPE_WIDTH
-
-    def _render(self, line: Line) -> str:
-        if not self._console.is_terminal:
-            return plain(line)
-        with self._console.capture() as captured:
-            self._console.print(Text.assemble(*line), soft_wrap=True, end="")
-        return captured.get()
+def _pick(choice: TailFilter, record: TopicRecord) -> Change | None:
+    """Return the change of a record, where it is wanted."""
+    if not choice.takes_record(record):
+        return None
+    change = read(record)
+    return change if choice.takes_content(change.content) else None

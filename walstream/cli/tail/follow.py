@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol
 
 from walstream.cli.tail.filter import matching, require
@@ -55,9 +56,15 @@ class Span:
 
     from_beginning: bool = False  # else from now
     until_end: bool = False  # as it is at the start; else for ever
+    since: datetime | None = None  # of records, in place of the beginning
+    last: int | None = None  # so many of what is there, and the end
 
     def __str__(self) -> str:
+        if self.last is not None:
+            return f"the last {self.last:,}"
         begin = "from the beginning" if self.from_beginning else "from now"
+        if self.since is not None:
+            begin = f"from {self.since.isoformat(timespec='seconds')}"
         return f"{begin} until the end" if self.until_end else f"{begin}; Ctrl-C ends"
 
 
@@ -67,6 +74,10 @@ class RecordReader(Protocol):
     def topics(self) -> Mapping[str, int]: ...
 
     def bounds(self, topics: Iterable[str]) -> dict[Partition, OffsetBounds]: ...
+
+    def since(
+        self, partitions: Iterable[Partition], timestamp_ms: int
+    ) -> dict[Partition, int | None]: ...
 
     def assign(self, offsets: Mapping[Partition, int]) -> None: ...
 
@@ -105,16 +116,30 @@ class Follower:
             require(self._wanted, existing)
         topics = matching(self._wanted, existing)
         self._bounds = self._reader.bounds(sorted(topics))
-        first = self._span.from_beginning
-        self._reader.assign(
-            {
-                partition: bounds.first if first else bounds.end
-                for partition, bounds in self._bounds.items()
-            }
-        )
+        self._reader.assign(self._starts())
         self._topics = {topic: existing[topic] for topic in topics}
         partitions = _count(len(self._bounds), "partition")
         self._tell(f"{_count(len(topics), 'topic')}, {partitions}, {self._span}")
+
+    @property
+    def bounds(self) -> Mapping[Partition, OffsetBounds]:
+        """Where the partitions began and ended at the start."""
+        return self._bounds
+
+    def _starts(self) -> dict[Partition, int]:
+        """Return the offset from which each partition is read."""
+        if self._span.since is None:
+            first = self._span.from_beginning
+            return {
+                partition: bounds.first if first else bounds.end
+                for partition, bounds in self._bounds.items()
+            }
+        since_ms = int(self._span.since.timestamp() * 1000)
+        found = self._reader.since(self._bounds, since_ms)
+        return {
+            partition: bounds.end if (at := found[partition]) is None else at
+            for partition, bounds in self._bounds.items()
+        }
 
     def batches(self, ended: Callable[[], bool]) -> Iterator[list[TopicRecord]]:
         """Yield records as they arrive, in each partition in its order."""

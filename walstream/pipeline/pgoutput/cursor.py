@@ -26,7 +26,7 @@ _UNCHANGED: Final = ord("u")
 
 
 class Malformed(Exception):
-    """The bytes are no message; `offset` tells where."""
+    """The bytes are not a message; `offset` says where."""
 
     def __init__(self, reason: str, offset: int) -> None:
         super().__init__(reason)
@@ -34,7 +34,7 @@ class Malformed(Exception):
 
 
 class Cursor:
-    """A position in one payload; begins behind the tag."""
+    """Reader of one payload; starts after the tag."""
 
     __slots__ = ("offset", "payload", "toasted")
 
@@ -44,10 +44,10 @@ class Cursor:
         self.toasted = False  # did a tuple hold an unchanged toasted value?
 
     def _take(self, size: int) -> int:
-        """Move on by `size` bytes that exist; give the offset of the first."""
+        """Advance by `size` existing bytes; return the offset of the first."""
         start = self.offset
         if start + size > len(self.payload):
-            raise Malformed(f"{size} bytes wanted, payload ends", start)
+            raise Malformed(f"{size} bytes expected, payload ends", start)
         self.offset = start + size
         return start
 
@@ -94,7 +94,7 @@ class Cursor:
         return flags, lsn, end_lsn, commit_time
 
     def tag(self, allowed: bytes) -> int:
-        """One byte that says what follows."""
+        """Return one byte that says what follows."""
         found = self.u8()
         if found not in allowed:
             wanted = " or ".join(map(chr, allowed))
@@ -113,7 +113,7 @@ class Cursor:
         return self._number(start)
 
     def string(self) -> str:
-        """Text up to its NUL byte."""
+        """Return a text up to its NUL byte."""
         end = self.payload.find(0, self.offset)
         if end < 0:
             raise Malformed("string without its end", self.offset)
@@ -121,13 +121,13 @@ class Cursor:
         return str(self.payload[start:end], "utf-8")
 
     def content(self) -> bytes:
-        """Bytes behind their 32-bit length."""
+        """Return the bytes after their 32-bit length."""
         size = self.u32()
         start = self._take(size)
         return self.payload[start : start + size]
 
     def tuple_data(self) -> list[Value]:
-        """TupleData. One loop over local names: rows spend their time here."""
+        """Return a TupleData. One loop over local names: rows spend their time here."""
         payload = self.payload
         size: i64 = len(payload)
         start: i64 = self._take(2)
@@ -137,12 +137,12 @@ class Cursor:
         values: list[Value] = []
         for _ in range(count):
             if offset >= size:
-                raise Malformed("column wanted, payload ends", offset)
+                raise Malformed("column expected, payload ends", offset)
             kind = payload[offset]
             if kind == _TEXT:
                 start = offset + 5
                 if start > size:
-                    raise Malformed("length wanted, payload ends", offset)
+                    raise Malformed("length expected, payload ends", offset)
                 # by hand: compiled, it costs nothing beside a call of struct's
                 end = start + (
                     payload[offset + 1] << 24

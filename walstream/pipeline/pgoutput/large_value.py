@@ -26,7 +26,7 @@ _Row = list[tuple[int, StandIn]]
 
 
 class LargeFrame(bytes):
-    """The head of a frame, HEAD_SIZE bytes; `take` gives the whole, once."""
+    """Head of a frame, HEAD_SIZE bytes; `take` returns the whole payload, once."""
 
     _whole: memoryview | None
 
@@ -36,7 +36,7 @@ class LargeFrame(bytes):
         return made
 
     def take(self) -> memoryview:
-        """Return the payload away: who keeps the frame keeps nothing large."""
+        """Return the payload and forget it, so the frame keeps nothing large."""
         whole, self._whole = self._whole, None
         if whole is None:
             raise ValueError("taken before")
@@ -44,7 +44,7 @@ class LargeFrame(bytes):
 
 
 def read(frame: bytes) -> RowMessage:
-    """Decode a row whose large values become stand-ins.
+    """Return a row whose large values are placeholders.
 
     Raises DecodeError for what `decode` would not take.
     """
@@ -75,7 +75,7 @@ def _rows_of(message: object) -> list[list[Value]]:
 
 
 def _thin(payload: memoryview) -> tuple[bytes, list[_Row]]:
-    """Return the message with empty texts for large ones; and those, row by row."""
+    """Return the message with empty texts for large values, and these values by row."""
     size = len(payload)
     offset = 1 + _OID_SIZE
     thin = bytearray(payload[:offset])

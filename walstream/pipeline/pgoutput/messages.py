@@ -133,7 +133,7 @@ class Truncate:
 
 @dataclass(slots=True)
 class LogicalMessage:
-    """What pg_logical_emit_message wrote."""
+    """A message written by pg_logical_emit_message."""
 
     transactional: bool
     lsn: Lsn

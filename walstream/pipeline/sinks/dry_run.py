@@ -1,7 +1,7 @@
 """The sinks `log` and `discard`: route and encode as the Kafka sink does, send nothing.
 
-So a configuration can be tried without a broker: whatever a table, a handler or a
-format would be refused for there is refused here.
+So a configuration can be tried without a broker: a table, handler or format that the
+Kafka sink refuses is refused here too.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 
 class DrySink:
-    """Takes every op at once; has nothing in flight."""
+    """Sink that takes every op at once and has nothing in flight."""
 
     waiting = False
     outage = None
@@ -36,7 +36,7 @@ class DrySink:
     def __init__(
         self, rules: SinkRules, router: Router, *, says: bool, values: bool = False
     ) -> None:
-        """With `says` it logs a line an op; with `values` its record, too."""
+        """With `says`, log one line for each op; with `values`, its record too."""
         self._rules = rules
         self._router = router
         self._aims = EncodingPlan(rules, router)
@@ -90,7 +90,7 @@ class DrySink:
             return aim
 
     def put(self, key: bytes, value: bytes, op: ReplicationOp, _: Transaction) -> None:
-        """Take a record that a handler made of an op."""
+        """Accept a record that a handler made of an op."""
         aim = self._aim(op.table)
         if aim is None:
             self._aims.drop(op.table)

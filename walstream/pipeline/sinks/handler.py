@@ -1,8 +1,7 @@
-"""A sink behind handlers: what leaves them is what it is given.
+"""A sink behind handlers: it gets what leaves them.
 
-Ops are handled in batches, in order. A handler that cannot go on now has its whole
-batch come again later, of which nothing was sent; what comes after it waits, and so
-does the loop's reading.
+Ops are handled in batches, in order. If a handler cannot go on now, its whole batch is
+handled again later and nothing of it was sent; later ops wait, and so does the loop.
 """
 
 import math
@@ -35,7 +34,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How many ops go through the handlers at once."""
+    """Size and interval of the batches of a handler."""
 
     rows: int = 500
     size: int = 16 << 20  # characters of their values: more wait for no others
@@ -50,7 +49,7 @@ class _Waiting(NamedTuple):
 
 
 class HandlerSink(FrontSink):
-    """Stands in front of another sink."""
+    """Handlers in front of another sink."""
 
     takes_large = False  # a handler gets whole texts
 
@@ -133,9 +132,9 @@ class HandlerSink(FrontSink):
         return self._has_room
 
     def _handle(self, until: float = math.inf) -> None:
-        """Handle all that waits, or as much as can be; send it when all is handled.
+        """Handle the waiting ops, or as many as possible; send when all are handled.
 
-        The loop has other things to do: what is left at `until` is for its next turn.
+        The loop has other work: what is left at `until` is for its next turn.
         """
         handled = self._handled
         try:
@@ -159,7 +158,7 @@ class HandlerSink(FrontSink):
             self._pass_on(self._batch[0], outs)
 
     def _pass_on(self, waiting: _Waiting, outs: list[Out] | Unhandled) -> None:
-        """Send what became of one; what is refused waits on, unless it is a row's."""
+        """Send the results of one op; a refused one waits, unless it is a row's."""
         self._failing = waiting.op
         try:
             if isinstance(outs, Unhandled):

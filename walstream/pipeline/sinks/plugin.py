@@ -1,4 +1,4 @@
-"""A sink that an installed package adds: what its Protocol does not ask of it."""
+"""Adapter for a sink that an installed package adds."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ from walstream.telemetry.tally import Tally
 def make(
     name: str, kind: str, options: PluginOptions, meter: SinkMeter | None = None
 ) -> "PackagedSink":
-    """Make the package make its sink; raise ConfigError where it cannot."""
+    """Return the package's sink; raise ConfigError if it cannot be made."""
     made = plugins.make(plugins.SINKS, kind, f"sinks.{name}", name, options)
     return PackagedSink(name, made, meter)
 
 
 class PackagedSink:
-    """Has a name, and the figures that every sink has."""
+    """A package's sink with a name and the figures that every sink has."""
 
     waiting = False
     outage = None
@@ -59,7 +59,7 @@ class PackagedSink:
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:
-        """Let a failure be this sink's alone: the source's others go on."""
+        """Attribute a failure to this sink alone: the source's others go on."""
         try:
             yield
         except WalstreamError:
@@ -77,9 +77,9 @@ class PackagedSink:
         self, _key: bytes, _value: bytes, op: ReplicationOp, _: Transaction
     ) -> None:
         raise ConfigError(
-            f"sinks.{self.name}: a handler gives finished records of table"
-            f" {op.table.full_name!r}, and this sink takes ops alone",
-            hint="take the handler out, or let it give ops",
+            f"sinks.{self.name}: a handler returns encoded records of table "
+            f"{op.table.full_name!r}, and this sink takes ops alone",
+            hint="remove the handler, or let it return ops",
         )
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What stands in front of another sink, and passes on what it does not change."""
+"""Wrappers of another sink, which forward what they do not change."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from walstream.telemetry.tally import Tally
 
 
 class FrontSink:
-    """Is what the other one is."""
+    """Sink that forwards everything to another one."""
 
     def __init__(self, sink: NamedSink) -> None:
         self._sink = sink
@@ -70,7 +70,7 @@ class FrontSink:
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        """Send a finished record."""
+        """Send an encoded record."""
         self._sink.put(key, value, op, transaction)
 
     def close(self) -> None:
@@ -81,10 +81,10 @@ _log = structlog.get_logger()
 
 
 class VerboseSink(FrontSink):
-    """Stands in front of another sink; says no value of any row."""
+    """Sink that logs each op, without values, and forwards it."""
 
     def __init__(self, sink: NamedSink, said: Mapping[str, str]) -> None:
-        """`said` stands in each line: whose op it is."""
+        """`said` is in each line: the source and sink of the op."""
         super().__init__(sink)
         self._said = dict(said)
 

@@ -33,6 +33,6 @@ def of_clocks(before: float, theirs: float, after: float) -> Iterator[Finding]:
             "clock",
             "server",
             f"the server's clock is {apart:.1f} s {way} this machine's",
-            "lags are measured, and records are stamped, by the server's commit times",
+            "lags and record timestamps come from the server's commit times",
             Repair(then="synchronise both clocks, with chrony or systemd-timesyncd"),
         )

@@ -1,4 +1,4 @@
-"""What an inspection is asked for, what it gives, and what its parts see."""
+"""Context of an inspection: its input, its result, and what its parts see."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class ConfiguredSource:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found: stops first, in the order in which `run` would meet them."""
+    """Findings: stops first, in the order in which `run` would meet them."""
 
     findings: list[Finding] = field(default_factory=list)
     captured: dict[str, TableFacts] = field(default_factory=dict)  # now, or once begun

@@ -51,7 +51,7 @@ def of_names(
             "key-type",
             tables(found),
             f"a key holds names of the database's objects: {few(names)}",
-            "its text changes when what it names is renamed or moved to another schema:"
-            " later changes of the row come under another key, in another partition",
-            Repair(then="key such a table by another column, or by the oid"),
+            "its text changes when that object is renamed or moved to another schema: "
+            "later changes of the row then have another key, in another partition",
+            Repair(then="use another column as the key, or the oid"),
         )

@@ -1,4 +1,4 @@
-"""Known bugs of logical decoding, by the minor version that mended them.
+"""Known bugs of logical decoding, by the minor version that fixed them.
 
 From PostgreSQL's release notes. Majors that are not named never had the bug.
 """
@@ -20,18 +20,18 @@ class Bug:
 
 BUGS: Final = (
     Bug(
-        "changes may be lost or damaged when a table or a publication is altered"
-        " beside a running transaction",
+        "changes may be lost or damaged when a table or a publication is altered "
+        "during a running transaction",
         {15: 13, 16: 9, 17: 5},
     ),
     Bug(
-        "decoding takes memory without bound, or fails, when tables are altered beside"
-        " long transactions",
+        "decoding takes unbounded memory, or fails, when tables are altered during "
+        "long transactions",
         {15: 14, 16: 10, 17: 6},
         {15: 13, 16: 9, 17: 5},
     ),
     Bug(
-        "a checkpoint may invalidate a slot that is just being created",
+        "a checkpoint may invalidate a slot while it is being created",
         {15: 16, 16: 12, 17: 8, 18: 2},
     ),
 )
@@ -48,7 +48,9 @@ def look(version: int) -> Iterator[Finding]:
             "server",
             f"PostgreSQL {major}.{minor} has known bugs of logical decoding",
             "; ".join(bug.what for bug in found),
-            Repair(then=f"update to {major}.{best} or later, which needs no dump"),
+            Repair(
+                then=f"update to {major}.{best} or later: a minor update needs no dump"
+            ),
         )
 
 

@@ -10,7 +10,7 @@ from walstream.postgres.checks.context import ServerContext
 from walstream.postgres.start_table import Step
 
 OLD_S: Final = 10  # others end by themselves
-_WHY: Final = "the slot cannot be created before it has ended: run would wait"
+_WHY: Final = "the slot can only be created after it ends: run would wait"
 
 # Of all databases. Who may not read all statistics sees only sessions of its own role.
 _SESSIONS: Final = """

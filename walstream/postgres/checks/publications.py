@@ -1,4 +1,4 @@
-"""What the publications leave out, and what may not be put into them."""
+"""Findings about publications: what they leave out, and what they may not publish."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -44,7 +44,7 @@ def _nothing(seen: ServerContext) -> Iterator[Finding]:
         "publication-empty",
         f"publication {made.name}",
         publication.EMPTY,
-        "add the tables that you want; or say in `tables` what to capture",
+        "add the tables that you want, or name them in `tables`",
         Repair(sql=publication.filling(made.name, seen.facts)),
     )
 
@@ -71,7 +71,7 @@ def _operations(
         "publication-operations",
         f"publication {made.name}",
         f"does not publish {', '.join(missing)}",
-        "these changes are not in the stream, and Kafka misses them for good",
+        "these changes are not in the stream and never reach Kafka",
         Repair(sql="\n".join([*cures, alter])),
     )
 
@@ -88,8 +88,8 @@ def _roots(seen: ServerContext, made: Publication) -> Iterator[Finding]:
         "publication-root",
         f"publication {made.name}",
         f"publishes the partitions of {few(roots)}, not the tables themselves",
-        "each partition has a topic of its own; after the first start this cannot be"
-        " changed without a reset",
+        "each partition gets its own topic; after the first start only a reset can "
+        "change this",
         Repair(
             sql=f"ALTER PUBLICATION {quoting.name(made.name)}"
             " SET (publish_via_partition_root = true);"
@@ -116,7 +116,8 @@ def _filters(seen: ServerContext) -> Iterator[Finding]:
             "publication-filter",
             f"table {table}",
             f"publication {name!r} gives it {' and '.join(what)}",
-            "what is left out does not come to Kafka, and nobody can tell from there",
+            "what is left out never reaches Kafka, and readers there cannot see that "
+            "it is missing",
             Repair(sql="\n".join(again) if whole else ""),
         )
 
@@ -161,6 +162,6 @@ def _not_added(error: PermissionLacking, wanted: list[TableFacts]) -> Finding:
         "publication-right",
         tables([table.full_name for table in wanted]),
         str(error.args[0]),
-        "run goes on without what it may not publish",
+        "run continues without the tables that it may not publish",
         statements(error.repair.sql.splitlines()),
     )

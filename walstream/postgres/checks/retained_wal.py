@@ -37,7 +37,7 @@ def _unseen(seen: ServerContext) -> Finding:
         "spill-unseen",
         f"slot {seen.source.slot}",
         f"role {role} may not see its files of large transactions",
-        "they can fill the disk, and `alarm_spill` is silent without that right",
+        "they can fill the disk, and `alarm_spill` cannot warn without that right",
         Repair(sql=f"GRANT EXECUTE ON FUNCTION pg_ls_replslotdir(text) TO {role};"),
     )
 
@@ -54,11 +54,11 @@ def of_ours(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
     if slot.held_bytes <= alarm:
         return
     if slot.reader is None:
-        why = f"nobody reads the slot: {_FILLS}"
+        why = f"no client reads the slot: {_FILLS}"
         repair = Repair(command="walstream run")
     else:
-        why = f"who reads it does not keep up, or waits for Kafka: {_FILLS}"
-        repair = Repair(command="walstream status", then="see what it waits for")
+        why = f"its reader does not keep up, or waits for Kafka: {_FILLS}"
+        repair = Repair(command="walstream status", then="find out what it waits for")
     yield warning(
         "retained-wal",
         f"slot {slot.name}",
@@ -81,11 +81,11 @@ def of_danger(slot: SlotFacts, limit: int) -> Iterator[Finding]:
         "slot-in-danger",
         f"slot {slot.name}",
         f"is lost after {left} more of WAL: max_slot_wal_keep_size is {size(limit)}",
-        "a lost slot is a gap: the changes that were not read are not in Kafka",
+        "a lost slot is a gap: changes that were not read never reach Kafka",
         Repair(
             sql=f"ALTER SYSTEM SET max_slot_wal_keep_size = '{wanted}MB';\n"
             "SELECT pg_reload_conf();",
-            then="let walstream read what the slot holds",
+            then="let walstream read what the slot retains",
         ),
     )
 
@@ -97,27 +97,29 @@ def of_another(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
         yield warning(
             "lost-slot",
             subject,
-            f"cannot be read any more: {slot.invalidation}",
-            "it takes one of the server's slots, and is of no use to anybody",
+            f"can no longer be read: {slot.invalidation}",
+            "it takes one of the server's slots and is useless",
             preflight.drop(slot.name),
         )
     elif slot.held_bytes > alarm and slot.reader is None:
         yield warning(
             "idle-slot",
             subject,
-            f"({slot.what}) holds {size(slot.held_bytes)} of WAL, and nobody reads it",
-            f"{_FILLS}, our stream with it",
+            f"({slot.what}) holds {size(slot.held_bytes)} of WAL, and no client reads "
+            "it",
+            f"{_FILLS}, and this stream with it",
             # its reader may only be down: no command that ends it for good
             Repair(
-                then="start its reader; or, if nobody needs it any more:"
-                f" walstream slots drop {slot.name}"
+                then="start its reader; or, if it is no longer needed: walstream slots "
+                f"drop {slot.name}"
             ),
         )
     elif slot.held_bytes > alarm:
         yield note(
             "slow-slot",
             subject,
-            f"({slot.what}) holds {size(slot.held_bytes)} of WAL, though it is read",
+            f"({slot.what}) holds {size(slot.held_bytes)} of WAL, though a client "
+            "reads it",
             _FILLS,
-            Repair(then="see why its reader does not keep up"),
+            Repair(then="find out why its reader does not keep up"),
         )

@@ -141,7 +141,7 @@ class _Looking:
                 note(
                     "not-asked",
                     name,
-                    f"could not be looked at: {said}",
-                    "what there is to find there is not known",
+                    f"could not be checked: {said}",
+                    "its findings are unknown",
                 )
             )

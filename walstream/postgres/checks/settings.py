@@ -1,4 +1,4 @@
-"""Settings and age of the server that a stream will be sorry for."""
+"""Findings about settings and age of the server that endanger a stream."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -48,7 +48,7 @@ def of_limit(limit: int, alarm: int, held: int) -> Iterator[Finding]:
         yield note(
             "wal-limit",
             "server",
-            "max_slot_wal_keep_size is -1: a slot may hold WAL without limit",
+            "max_slot_wal_keep_size is -1: a slot may retain WAL without limit",
             "while walstream or Kafka is down WAL grows until the disk is full and"
             " PostgreSQL stops; with a limit the slot is lost instead, which is a gap",
             repair,
@@ -59,7 +59,7 @@ def of_limit(limit: int, alarm: int, held: int) -> Iterator[Finding]:
             "server",
             f"max_slot_wal_keep_size is {size(limit)}, `alarm_retained_wal`"
             f" {size(alarm)}",
-            "the slot would be lost before anybody is alarmed, which is a gap",
+            "the slot would be lost before the alarm, which is a gap",
             repair,
         )
 
@@ -71,8 +71,8 @@ def of_idleness(timeout_s: int) -> Iterator[Finding]:
             "idle-timeout",
             "server",
             f"idle_replication_slot_timeout is {timeout_s} s",
-            "a slot that nobody reads for so long is lost: a gap after each longer stop"
-            " of walstream",
+            "a slot that is not read for that long is lost: each longer stop of "
+            "walstream then leaves a gap",
             Repair(
                 sql=f"ALTER SYSTEM SET idle_replication_slot_timeout = 0;\n{_RELOAD}"
             ),

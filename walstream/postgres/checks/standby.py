@@ -1,4 +1,4 @@
-"""Whether a standby that is promoted would have all that the stream has given out.
+"""Findings about standbys: whether a promoted one would have all that was sent.
 
 A slot with `failover` is there after a promotion (PostgreSQL 17 and later). Only where
 `synchronized_standby_slots` names the slot of the standby is nothing decoded before
@@ -50,7 +50,7 @@ def _has_none(version: int) -> Finding:
 
 
 def of_standbys(setting: str, physical: list[str]) -> Iterator[Finding]:
-    """Compare synchronized_standby_slots with the physical slots that are there."""
+    """Compare synchronized_standby_slots with the existing physical slots."""
     named = {part.strip().strip('"') for part in setting.split(",")} - {""}
     if missing := sorted(named.difference(physical)):
         yield warning(
@@ -58,8 +58,9 @@ def of_standbys(setting: str, physical: list[str]) -> Iterator[Finding]:
             "server",
             f"{_SETTING} names {', '.join(missing)}, and there is no such physical"
             " slot",
-            "PostgreSQL sends nothing of a slot with `failover` until there is",
-            Repair(then=f"create it, or take it out of {_SETTING}"),
+            "PostgreSQL sends nothing from a slot with `failover` until that slot "
+            "exists",
+            Repair(then=f"create it, or remove it from {_SETTING}"),
         )
     if named:
         return
@@ -79,7 +80,7 @@ def of_standbys(setting: str, physical: list[str]) -> Iterator[Finding]:
         "standby-slots",
         "server",
         f"{_SETTING} is empty: changes are sent before a standby has them",
-        "one that is promoted may lack what Kafka has, and the source stops then:"
-        " begin anew, with all rows",
+        "after a promotion the new primary may lack what Kafka has: the source then "
+        "stops, and has to start again with all rows",
         repair,
     )

@@ -1,4 +1,4 @@
-"""What `run` would do first: the start table, the publications, room for the slot."""
+"""Findings about a start: the start table, the publications, room for the slot."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -68,8 +68,8 @@ def _publications(seen: ServerContext) -> Iterator[Finding]:
                 yield note(
                     "taken-out",
                     f"table {name}",
-                    "was taken out of the publication",
-                    "its changes do not come any more",
+                    "was removed from the publication",
+                    "its changes are no longer sent",
                 )
         elif seen.step is Step.ADOPT:
             seen.capture.present(seen.connection)
@@ -78,7 +78,7 @@ def _publications(seen: ServerContext) -> Iterator[Finding]:
 
 
 def _missed(seen: ServerContext, missed: Mapping[str, str]) -> Iterator[Finding]:
-    """Name tables of which rows may be missing: `run` stops, or reads them anew."""
+    """Yield tables with rows that may be missing: `run` stops, or reads them again."""
     wanted = seen.wanted
     missed = {name: missed[name] for name in missed if name not in wanted.read_anew}
     if not missed:
@@ -93,7 +93,8 @@ def _missed(seen: ServerContext, missed: Mapping[str, str]) -> Iterator[Finding]
             "publication-change",
             f"table {name}",
             why,
-            "rows may be missing from the stream: run reads the table anew beside it",
+            "rows may be missing from the stream: run reads the table again while it "
+            "streams",
         )
 
 

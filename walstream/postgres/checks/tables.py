@@ -121,8 +121,8 @@ def of_identities(
         "identity",
         tables(lacking),
         f"{what} captured: {because(reasons)}",
-        "without a replica identity PostgreSQL cannot say which row an update or a"
-        " delete was about",
+        "without a replica identity PostgreSQL cannot name the row of an update or a "
+        "delete",
         statements(replica_identity.cure(one) for one in culprits.values()),
     )
 
@@ -151,7 +151,7 @@ def of_unlogged(
 def of_leaves(
     captured: Mapping[str, TableFacts], facts: Mapping[str, TableFacts]
 ) -> Iterator[Finding]:
-    """Name roots whose rows could not be told apart: a leaf's old rows lack the key."""
+    """Yield roots with unidentified rows: a leaf's old rows lack the key."""
     found = {
         name: lacking
         for name, table in captured.items()
@@ -182,8 +182,8 @@ def of_partitions(captured: Mapping[str, TableFacts]) -> Iterator[Finding]:
             "partitions",
             tables(roots),
             "TRUNCATE, DROP, DETACH and ATTACH of a partition are not in the stream",
-            "PostgreSQL sends none of them with publish_via_partition_root; read the"
-            " table again after one",
+            "PostgreSQL sends none of them with publish_via_partition_root; after "
+            "one, read the table again",
             Repair(then=f"after one: walstream backfill {few(roots)} --replace"),
         )
 
@@ -204,6 +204,6 @@ def of_roots(
             tables(partial),
             f"REPLICA IDENTITY FULL, but not of {len(leaves)} partitions"
             f"{which(partial)}",
-            "an old row is as whole as its partition's identity: theirs hold the key",
+            "an old row has what its partition's identity holds: there, the key",
             statements(replica_identity.identify(one, "FULL") for one in leaves),
         )

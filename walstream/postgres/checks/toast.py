@@ -75,9 +75,9 @@ def of_absent(
     yield note(
         "toast",
         tables(partial),
-        f"long values that an update leaves as they are do not come{which(partial)}",
-        'a record names them as "absent"; REPLICA IDENTITY FULL brings them, and the'
-        " whole old row, for more WAL",
+        f"long values that an update does not change are not sent{which(partial)}",
+        'a record lists them as "absent"; REPLICA IDENTITY FULL adds them, and the '
+        "whole old row, at the cost of more WAL",
         statements(replica_identity.identify(one, "FULL") for one in lacking),
     )
 
@@ -106,8 +106,8 @@ def of_rights(
             "select-right",
             tables(unread),
             f"role {role!r} may not read {few(unread)}",
-            "when a key changes, walstream reads the row's unchanged long values; it"
-            " would stop there",
+            "when a key changes, walstream reads the row's unchanged long values from "
+            "the table: without the right it stops",
             statements([*usage, *select]),
         )
     if hidden := [name for name, one in access.items() if one.filtered and one.select]:
@@ -115,7 +115,7 @@ def of_rights(
             "row-security",
             tables(hidden),
             f"row security hides rows of {few(hidden)} from role {role!r}",
-            "when a key changes, the row's unchanged long values could not be read, and"
-            " would not come",
+            "when a key changes, the row's unchanged long values could not be read, "
+            "and would be missing",
             statements([f"ALTER ROLE {who} BYPASSRLS;"]),
         )

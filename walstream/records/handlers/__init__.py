@@ -1,4 +1,4 @@
-"""What stands between a source's ops and a sink's format: drop, rename, mask, filter.
+"""Handlers between a source's ops and a sink's format: drop, rename, mask, filter.
 
 One module a handler, one registry; a handler is made for one table, as an encoder is.
 """

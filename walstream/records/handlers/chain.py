@@ -67,7 +67,7 @@ class _Step:
 
 
 class Chain:
-    """What becomes of an op."""
+    """Handlers of a sink, in order."""
 
     def __init__(self, specs: Iterable[Spec]) -> None:
         """Raise ConfigError for a handler that cannot be loaded."""
@@ -118,7 +118,7 @@ class Chain:
                 problems.append(
                     ConfigError(
                         f"handler {step.spec.kind!r} names columns that none of its"
-                        f" tables has: {missing}",
+                        f" tables has: {', '.join(missing)}",
                         hint="correct its columns, or its tables",
                     )
                 )

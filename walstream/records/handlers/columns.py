@@ -34,14 +34,14 @@ class DropColumns:
         lost = [table.columns[index] for index in table.key if index in dropped]
         if lost:
             raise ConfigError(
-                f"drop_columns takes {lost} of table {table.full_name!r}, which its"
-                " key is made of",
-                hint="take it out of columns, or mask it with a secret",
+                f"drop_columns removes {', '.join(lost)} of table {table.full_name!r}, "
+                "part of its key",
+                hint="remove it from columns, or mask it with a secret",
             )
         kept = [i for i in range(len(table.columns)) if i not in dropped]
         if not kept:
             raise ConfigError(
-                f"drop_columns leaves table {table.full_name!r} without a column",
+                f"drop_columns removes every column of table {table.full_name!r}",
                 hint="leave one",
             )
         self.table = table
@@ -93,7 +93,8 @@ class RenameColumns:
         columns = tuple(names.get(name, name) for name in table.columns)
         if twice := sorted({name for name in columns if columns.count(name) > 1}):
             raise ConfigError(
-                f"rename_columns gives table {table.full_name!r} two columns {twice}",
+                f"rename_columns gives table {table.full_name!r} two columns called "
+                f"{', '.join(twice)}",
                 hint="give each a name of its own",
             )
         self.table = table

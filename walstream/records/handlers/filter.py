@@ -79,14 +79,14 @@ class Filter:
     def _told(self, op: ReplicationOp, matches: bool | None) -> bool:  # noqa: FBT001 - what was found
         if matches is None:
             raise WalstreamError(
-                f"filter: a row of table {op.table.full_name!r} at ({show(op.lsn)},"
-                f" {op.seq_id}) does not tell whether it matches",
-                hint="put the table under REPLICA IDENTITY FULL",
+                f"filter: a row of table {op.table.full_name!r} at ({show(op.lsn)}, "
+                f"{op.seq_id}) does not show whether it matches",
+                hint="set REPLICA IDENTITY FULL on the table",
             )
         return matches
 
     def _matched(self, op: ReplicationOp, index: int, now: bool | None) -> bool | None:  # noqa: FBT001 - what was found of the new row
-        """Return whether the row matched before; None: it cannot be told."""
+        """Return whether the row matched before; None if that is unknown."""
         if op.old is not None:
             return self._matches(op.old, index)
         # no old row is sent where nothing of the replica identity changed

@@ -43,9 +43,9 @@ class Mask:
         one = [table.columns[i] for i in table.key if i in self._indexes]
         if secret is None and one:
             raise ConfigError(
-                f"mask gives every row of table {table.full_name!r} one text for"
-                f" {one}, which its key is made of",
-                hint="write a secret in place of text: a hash stays a key",
+                f"mask gives every row of table {table.full_name!r} the same text for "
+                f"{', '.join(one)}, part of its key",
+                hint="write secret instead of text: a hash still tells keys apart",
             )
         self.table = table
         if self._indexes and table.type_oids:

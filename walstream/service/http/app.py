@@ -1,4 +1,4 @@
-"""The routes. Each answers from the board: no server, no folder, no worker is asked."""
+"""Routes of HTTP. Each answers from the board: it asks no server and no worker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from walstream.service.http import metrics as exposition
 from walstream.service.http import page
 from walstream.service.http.board import Board, Truth
 from walstream.service.http.guard import Guard, GuardRules, is_cross_site
+from walstream.service.http.series import ChartSpan
 from walstream.service.http.text import stats_lines, status_lines
 from walstream.status.model import adapter
 from walstream.telemetry import runtime
@@ -27,14 +28,16 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What each path says."""
+    """The answers of all paths."""
 
     board: Board
     set_debug: Callable[[bool], str]
     written: exposition.CachedMetrics
 
-    async def page(self, _request: Request) -> Response:
-        html = page.render(self._truth(), self.board.samples)
+    async def page(self, request: Request) -> Response:
+        span = ChartSpan.of(request.query_params.get("span", ""))
+        history = page.History(self.board.series, self.board.log.events, span)
+        html = page.render(self._truth(), self.board.config, history)
         return HTMLResponse(html, headers={"content-security-policy": page.POLICY})
 
     async def health(self, _request: Request) -> Response:
@@ -62,13 +65,13 @@ class Answers:
     async def debug(self, request: Request) -> Response:
         what = request.path_params.get("what", "")
         if request.method != "POST" or what not in {"on", "off"}:
-            # not by GET, which a browser sends for an image in anybody's page
+            # not by GET, which a browser sends for an image in any site's page
             return _text("POST /debug/on or /debug/off", HTTPStatus.BAD_REQUEST)
         if is_cross_site(request.headers):
-            text = "not for the pages of other sites"
+            text = "Requests from pages of other sites are refused."
             return _text(text, HTTPStatus.FORBIDDEN)
         if not self.board.config.http.token:  # any user of this machine may ask
-            text = f"[http] has no token, so this is refused: walstream debug {what}"
+            text = f"[http] has no token: use walstream debug {what}"
             return _text(text, HTTPStatus.FORBIDDEN)
         level = self.set_debug(what == "on")
         return _text(f"every process logs from level {level} on")
@@ -79,7 +82,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What two of the paths say to those who show no token."""
+    """The answers of two paths to requests without a token."""
 
     board: Board
 
@@ -133,7 +136,7 @@ def make(board: Board, set_debug: Callable[[bool], str]) -> ASGIApp:
 
 
 def make_probes(board: Board) -> ASGIApp:
-    """Make what answers probes, to whoever asks: no name, and nothing else."""
+    """Make the application that answers probes alone, for any client and Host."""
     probes = Probes(board)
     errors = Errors()
     app = Starlette(
@@ -149,7 +152,7 @@ def _text(text: str, code: HTTPStatus = HTTPStatus.OK) -> Response:
 
 
 class Errors:
-    """Says what no path does; a defect to the log too, but not at each request."""
+    """Answers of failed requests; defects go to the log, not at each request."""
 
     def __init__(self) -> None:
         self._said_at = -_SAY_AGAIN_S
@@ -162,10 +165,10 @@ class Errors:
         return response
 
     async def say_defect(self, request: Request, error: Exception) -> Response:
-        """Return nothing of it but that it is one."""
+        """Return that there is a defect, and nothing of it."""
         now = runtime.monotonic()
         if now - self._said_at >= _SAY_AGAIN_S:
             self._said_at = now
             path = request.url.path
             _log.error("a request failed: a defect", path=path, exc_info=error)
-        return _text("a defect of walstream: its log says more", HTTPStatus(500))
+        return _text("walstream has a defect: the log has the details", HTTPStatus(500))

@@ -1,6 +1,6 @@
-"""Every metric that is served: its name, type, unit, labels and meaning. Pure.
+"""Catalog of all metrics: name, type, unit, labels and meaning. Pure.
 
-docs/metrics.md is this table, and a test compares it with what is served.
+docs/metrics.md is this table; a test compares it with what is served.
 """
 
 from typing import Final, NamedTuple
@@ -39,7 +39,7 @@ METRICS: Final = {
             "gauge",
             "1",
             ("version", "python"),
-            "What runs; always 1.",
+            "The version that runs; always 1.",
         ),
         Metric(
             "walstream_start_time_seconds",
@@ -60,47 +60,48 @@ METRICS: Final = {
             "gauge",
             "1",
             ("source", "sink", "type"),
-            "1 while the sink is delivered to, or nothing is left to deliver; 0 while"
-            " it waits, is detached or given up, or its source does not flow.",
+            "1 while the sink takes ops, or none are left to deliver; 0 while it waits,"
+            " is detached or dropped, or its source does not run.",
         ),
         Metric(
             "walstream_replication_lag_bytes",
             "gauge",
             "bytes",
             _SOURCE,
-            "WAL that the server has and Kafka does not; 0 when idle, none while nobody"
-            " tells.",
+            "WAL that the server has and Kafka does not; 0 when idle, no sample while"
+            " it is unknown.",
         ),
         Metric(
             "walstream_replication_lag_seconds",
             "gauge",
             "seconds",
             _SOURCE,
-            "Age of the oldest change that is not delivered; 0 when idle, and growing"
-            " while nothing is known.",
+            "Age of the oldest change that is not delivered; 0 when idle. It grows"
+            " while the source does not report.",
         ),
         Metric(
             "walstream_slot_retained_wal_bytes",
             "gauge",
             "bytes",
             _SLOT,
-            "WAL that the server keeps for the slot, also for that of a detached sink.",
+            "WAL that the server keeps for the slot, also for a detached sink's slot.",
         ),
         Metric(
             "walstream_slot_safe_wal_bytes",
             "gauge",
             "bytes",
             _SLOT,
-            "WAL that may still be written before the server gives the slot up; below 0"
-            " once it may at any moment, none without max_slot_wal_keep_size.",
+            "WAL that may still be written before the server invalidates the slot;"
+            " below 0 when it may at any moment; no sample without"
+            " max_slot_wal_keep_size.",
         ),
         Metric(
             "walstream_slot_wal_status",
             "gauge",
             "1",
             (*_SLOT, "status"),
-            "1 for what the server calls the slot's WAL: reserved, extended, unreserved"
-            " (about to go), lost.",
+            "1 for the slot's wal_status: reserved, extended, unreserved (about to be"
+            " removed), lost.",
         ),
         Metric(
             "walstream_slot_alarm_wal_bytes",
@@ -114,7 +115,7 @@ METRICS: Final = {
             "counter",
             "transactions",
             _SLOT,
-            "Transactions too large for logical_decoding_work_mem, as the server counts"
+            "Transactions larger than logical_decoding_work_mem, as the server counts"
             " them for the slot.",
         ),
         Metric(
@@ -122,23 +123,24 @@ METRICS: Final = {
             "counter",
             "bytes",
             _SLOT,
-            "What the server wrote to disk of such transactions, counted likewise.",
+            "Bytes of such transactions that the server wrote to disk, counted by the"
+            " server.",
         ),
         Metric(
             "walstream_slot_spilled_bytes",
             "gauge",
             "bytes",
             _SLOT,
-            "What is on disk of such transactions now; none where the role may not see"
-            " it.",
+            "Bytes of such transactions on disk now; no sample where the role lacks the"
+            " right to see it.",
         ),
         Metric(
             "walstream_slot_alarm_spill_bytes",
             "gauge",
             "bytes",
             _SOURCE,
-            "alarm_spill: more than this on disk turns /status red; none without an"
-            " alarm.",
+            "alarm_spill: more than this on disk turns /status red; no sample without"
+            " an alarm.",
         ),
         Metric(
             "walstream_slot_synchronous",
@@ -160,15 +162,15 @@ METRICS: Final = {
             "counter",
             "ops",
             _TABLE,
-            "Ops read, repeats too: numbers of the stream, rows of a sql source,"
-            ' records of a kafka source (those that are no ops with table="").',
+            "Ops read, including repeats: ops of a stream, rows of a sql source,"
+            ' records of a kafka source (table="" for records that are not ops).',
         ),
         Metric(
             "walstream_delivered_total",
             "counter",
             "ops",
             _SINK,
-            "Ops of transactions delivered whole; rows of a sql source, records of a"
+            "Ops of fully delivered transactions; rows of a sql source, records of a"
             " kafka source.",
         ),
         Metric(
@@ -176,7 +178,7 @@ METRICS: Final = {
             "counter",
             "ops",
             ("source", "sink", "table"),
-            "Ops that have no topic, or no form in the sink's format.",
+            "Ops that have no topic, or that the sink's format cannot express.",
         ),
         Metric(
             "walstream_in_flight",
@@ -190,120 +192,118 @@ METRICS: Final = {
             "counter",
             "rows",
             _SOURCE,
-            "Rows that were there before, delivered: from the slot's snapshot, or"
-            " beside the stream.",
+            "Existing rows that were delivered: from the slot's snapshot, or by an"
+            " incremental backfill.",
         ),
         Metric(
             "walstream_backfill_left_tables",
             "gauge",
             "tables",
             _SOURCE,
-            "Tables whose backfill is not done.",
+            "Tables whose backfill is not finished.",
         ),
         Metric(
             "walstream_errors_total",
             "counter",
             "errors",
             ("source", "kind"),
-            "What ended or held up the source: transient, configuration, history,"
-            " permission, defect, died (its process).",
+            "Errors that ended or delayed the source: transient, configuration,"
+            " history, permission, defect, died (its process).",
         ),
         Metric(
             "walstream_http_wrong_tokens_total",
             "counter",
             "requests",
             (),
-            "Requests of HTTP that showed another token than [http] has; none without"
-            " one.",
+            "HTTP requests with a wrong token; no sample where [http] has no token.",
         ),
         Metric(
             "walstream_poll_rows_total",
             "counter",
             "rows",
             _TABLE,
-            "Rows of a polled table that were delivered, repeats too.",
+            "Rows of a polled table that were delivered, including repeats.",
         ),
         Metric(
             "walstream_poll_seconds",
             "histogram",
             "seconds",
             _TABLE,
-            "How long each poll of a table took.",
+            "Duration of each poll of a table.",
         ),
         Metric(
             "walstream_poll_phase_seconds",
             "histogram",
             "seconds",
             ("source", "table", "phase", "outcome"),
-            "Of polls that found rows, or failed: what went into the database (read),"
-            " into Kafka (publish), into the state folder (store); by how they ended,"
-            " success or error.",
+            "Of polls that found rows or failed: the time spent in the database (read),"
+            " in Kafka (publish) and in the state folder (store), by outcome, success"
+            " or error.",
         ),
         Metric(
             "walstream_poll_position",
             "gauge",
             "key",
             _TABLE,
-            "The greatest key up to which all of a polled table is delivered.",
+            "The greatest key up to which all rows of a polled table are delivered.",
         ),
         Metric(
             "walstream_upstream_lag_records",
             "gauge",
             "records",
             _SOURCE,
-            "Records of a kafka source's topics that were not passed on.",
+            "Records of a kafka source's topics that are not yet passed on.",
         ),
         Metric(
             "walstream_poisoned_total",
             "counter",
             "records",
             _SOURCE,
-            "Records of a kafka source that were no ops.",
+            "Records of a kafka source that are not ops.",
         ),
         Metric(
             "source_events",
             "untyped",
             "ops",
             OLD_LABELS,
-            "The older tool's name of walstream_ops_total.",
+            "Alias of walstream_ops_total, for dashboards of psql-streamer.",
         ),
         Metric(
             "source_errors",
             "untyped",
             "errors",
             OLD_LABELS,
-            "All of walstream_errors_total; of no single table.",
+            "Sum of walstream_errors_total over all kinds; not by table.",
         ),
         Metric(
             "source_event_processing_time_sec",
             "histogram",
             "seconds",
             OLD_LABELS,
-            "From reading a transaction's beginning to handing over its last op; its"
-            " table is that of its last row.",
+            "From reading a transaction's Begin to handing over its last op; the table"
+            " is that of its last row.",
         ),
         Metric(
             "sink_events",
             "untyped",
             "ops",
             OLD_LABELS,
-            "Ops that the sink was given and has a place for.",
+            "Ops that the sink took and has a topic for.",
         ),
         Metric(
             "sink_errors",
             "untyped",
             "errors",
             OLD_LABELS,
-            "Errors of the sink, and each time that Kafka was away; of no single"
-            " table.",
+            "Errors of the sink, and how often Kafka was away; not by table.",
         ),
         Metric(
             "sink_event_processing_time_sec",
             "histogram",
             "seconds",
             OLD_LABELS,
-            "From reading a transaction's beginning to the delivery of its last"
-            " record; its table is that of its last row.",
+            "From reading a transaction's Begin to the delivery of its last record; the"
+            " table is that of its last row.",
         ),
     )
 }

@@ -1,4 +1,4 @@
-"""How the page writes figures: pure."""
+"""Texts of the page's figures: pure."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,8 +1,7 @@
-"""Who may ask: names, the token, and no body. ASGI, in front of the application.
+"""Checks of each request: Host, token, no body. ASGI, in front of the application.
 
-A page that somebody's browser has open may send requests to this machine, under a name
-that it made point here. So the Host has to be an address, localhost, or a name that the
-operator wrote.
+A page in any browser may send requests to this machine, under a name that its site made
+point here. So the Host has to be an address, localhost, or a name in `hosts`.
 """
 
 import base64
@@ -45,11 +44,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class GuardRules:
-    """What the guard goes by."""
+    """The rules of [http] that the guard applies."""
 
-    token: str  # "": whoever reaches us may ask
+    token: str  # "": every client may ask
     hosts: frozenset[str]
-    any_host: bool = False  # there is nothing to be had under another one's name
+    any_host: bool = False  # the answers are worth nothing to another site
 
     @classmethod
     def of(cls, http: Http) -> "GuardRules":
@@ -58,7 +57,7 @@ class GuardRules:
         return cls(http.token, frozenset(name.lower().rstrip(".") for name in names))
 
     def knows(self, host: str) -> bool:
-        """Return whether a Host header is an address, or a name of ours."""
+        """Return True if a Host header is an address, or one of our names."""
         found = _HOST.fullmatch(host)
         if not found:
             return False
@@ -72,7 +71,7 @@ class GuardRules:
         return True
 
     def admits(self, authorization: str) -> bool:
-        """Return whether it shows the token: as Bearer, or as a browser's password."""
+        """Return True if it has the token: as Bearer, or as a browser's password."""
         if not self.token:
             return True
         return hmac.compare_digest(_digest(_shown(authorization)), _digest(self.token))
@@ -80,16 +79,16 @@ class GuardRules:
     def refusal(self, headers: Headers) -> Refusal | None:
         """Return why a request is not answered; None: it is."""
         if not self.any_host and not self.knows(headers.get("host", "")):
-            text = (
-                "This Host is not known here: ask by address, localhost, or a name in"
-            )
-            return Refusal(400, f"{text} [http] hosts.", {})
+            text = "Unknown Host: use an address, localhost, or a name of [http] hosts."
+            return Refusal(400, text, {})
         if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            return Refusal(413, "No request has a body here.", {"connection": "close"})
+            return Refusal(
+                413, "Requests with a body are refused.", {"connection": "close"}
+            )
         if not self.admits(headers.get("authorization", "")):
-            text = "The token of [http] is wanted: as Authorization: Bearer, or as"
+            text = "Send the token of [http]: as Authorization: Bearer, or as the"
             headers_of = {"www-authenticate": _ASKS, "connection": "close"}
-            return Refusal(_UNPROVEN, f"{text} password of any user.", headers_of)
+            return Refusal(_UNPROVEN, f"{text} password of any user name.", headers_of)
         return None
 
 
@@ -99,12 +98,12 @@ def _too_large(scope: Scope) -> Refusal | None:
     size += sum(len(name) + len(value) for name, value in scope["headers"])
     if size <= LARGEST_HEAD:
         return None
-    text = f"No head is larger than {LARGEST_HEAD >> 10} KiB here."
+    text = f"Request heads larger than {LARGEST_HEAD >> 10} KiB are refused."
     return Refusal(431, text, {"connection": "close"})
 
 
 def is_cross_site(headers: Headers) -> bool:
-    """Return whether a browser asks on behalf of another site's page."""
+    """Return True if a browser asks on behalf of another site's page."""
     if headers.get("sec-fetch-site", "") in _CROSS:
         return True
     origin = headers.get("origin", "")
@@ -123,12 +122,12 @@ def _shown(authorization: str) -> str:
 
 
 def _digest(text: str) -> bytes:
-    """Make all of one length: the comparison tells nothing of that either."""
+    """Return a digest: all have one length, which the comparison cannot leak."""
     return hashlib.sha256(text.encode(errors="replace")).digest()
 
 
 class Guard:
-    """Refuses, or passes on; no answer is kept by anybody."""
+    """Refuses requests or passes them on; no cache keeps an answer."""
 
     def __init__(self, app: ASGIApp, rules: GuardRules, wrong: WrongTokens) -> None:
         self._app = app

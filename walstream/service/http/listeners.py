@@ -135,7 +135,7 @@ class Listeners:
         except ConfigError as error:
             if key in config.http.model_fields_set:
                 raise
-            # who never asked for an address is not stopped by who has it
+            # the default address does not stop a start when it is in use
             _log.warning("HTTP is off", **{ERROR: str(error.args[0]), HINT: error.hint})
             return []
 

@@ -1,4 +1,4 @@
-"""`/metrics`: what is known, in the words of Prometheus."""
+"""The samples of `/metrics`, in Prometheus' formats."""
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,7 +60,7 @@ _UNNAMED: Final = ""  # the table of what belongs to none
 
 
 def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
-    """Write what a scraper that accepts this can read; and its content type."""
+    """Return an exposition in a format that the scraper accepts, and its type."""
     registry = prometheus_client.CollectorRegistry(auto_describe=False)
     registry.register(_Once(Collection(config, truth).families()))
     encode, content_type = prometheus_client.exposition.choose_encoder(accept)
@@ -68,7 +68,7 @@ def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
 
 
 class CachedMetrics:
-    """The last answer: with many tables one costs more than all else that is asked."""
+    """The last answer: with many tables it costs more than all other requests."""
 
     def __init__(self, clock: Callable[[], float] = runtime.monotonic) -> None:
         self._clock = clock
@@ -77,7 +77,7 @@ class CachedMetrics:
         self._answer = b"", ""
 
     def of(self, config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
-        """Write it anew when something was told since, or half a second went by."""
+        """Return an answer that is of this snapshot and at most half a second old."""
         of, now = (truth.snapshot.made_at, accept), self._clock()
         if of != self._of or now - self._at >= _FRESH_S:
             self._answer = write(config, truth, accept)
@@ -86,7 +86,7 @@ class CachedMetrics:
 
 
 class _Once:
-    """Gives to a registry what was collected before."""
+    """A collector of samples that were collected before."""
 
     def __init__(self, families: Iterable[Family]) -> None:
         self._families = list(families)
@@ -99,7 +99,7 @@ class _Once:
 
 
 class Collection:
-    """All samples of one moment. What is not known has none."""
+    """All samples of one moment. Unknown values have none."""
 
     def __init__(self, config: Config, truth: Truth) -> None:
         self._config = config
@@ -114,7 +114,7 @@ class Collection:
         self._old_times: dict[tuple[str, _Labels], HistogramCounts] = {}
 
     def families(self) -> Iterator[Family]:
-        """Collect; give those that have samples."""
+        """Yield the families that have samples."""
         build = (__version__, platform.python_version())
         self._add("walstream_build_info", build, 1)
         self._add("walstream_start_time_seconds", (), self._truth.snapshot.started_at)

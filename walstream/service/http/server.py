@@ -51,7 +51,7 @@ class Face:
             now = runtime.monotonic()
             if self._again_at == 0.0:
                 self._again_at = now + _AGAIN_S
-                _log.error("HTTP ended: it is started again", wait_s=_AGAIN_S)
+                _log.error("HTTP ended, starting it again", wait_s=_AGAIN_S)
             if now < self._again_at:
                 return
             self._again_at = 0.0
@@ -60,7 +60,7 @@ class Face:
             try:
                 self._sockets = listen(self.where, self._key)
             except ConfigError as error:
-                _log.error("HTTP does not listen", error=str(error.args[0]))
+                _log.error("HTTP cannot listen", error=str(error.args[0]))
                 self._again_at = now + _AGAIN_S
                 return
             self.address = said(self._sockets[0])
@@ -89,7 +89,7 @@ def _settings(application: ASGIApp) -> uvicorn.Config:
         lifespan="off",
         interface="asgi3",
         log_config=None,
-        log_level=logging.CRITICAL,  # who asks cannot fill the log
+        log_level=logging.CRITICAL,  # clients cannot fill the log
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -101,7 +101,7 @@ def _settings(application: ASGIApp) -> uvicorn.Config:
 
 
 def _run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-    """Serve until told to end; whatever ends it is said, and ends nothing else."""
+    """Serve until it has to end; log a failure, which ends nothing else."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LESS_URGENT)
     try:

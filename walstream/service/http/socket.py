@@ -19,8 +19,8 @@ def listen(address: str, key: str = "listen") -> list[socket.socket]:
         return _bound(dict.fromkeys((one[0], one[4]) for one in found))
     except OSError as error:
         raise ConfigError(
-            f"http.{key}: {address} cannot be had: {error.strerror}",
-            hint="does another walstream run there? Write another port, or"
+            f"http.{key}: {address} is not available: {error.strerror}",
+            hint="is another walstream running? Set another port, or"
             f' {key} = "" to switch it off',
         ) from None
 

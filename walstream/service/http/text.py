@@ -1,4 +1,4 @@
-"""What `/status` and `/stats` say as text: pure."""
+"""The texts of `/status` and `/stats`: pure."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from walstream.telemetry.terminal import escape_json
 
 
 def status_lines(truth: Truth) -> Iterator[str]:
-    """Yield first whether all is well, then what is not, then how each object is."""
+    """Yield OK or ERROR, then the problems, then the state of each object."""
     yield "OK" if truth.well else "ERROR"
     for source, text in truth.problems:
         yield f"! {f'source {source!r}' if source else 'supervisor'}: {text}"
@@ -21,7 +21,7 @@ def status_lines(truth: Truth) -> Iterator[str]:
 
 
 def stats_lines(status: Status) -> Iterator[str]:
-    """Yield the figures, one line an object: key=value, what is not known left out."""
+    """Yield one line for each object: key=value, without unknown values."""
     for source in status.sources:
         yield _line(
             source=source.name,
@@ -90,7 +90,7 @@ def _line(**fields: Any) -> str:
 
 def _text(value: Any) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    # what is quoted is so as in JSON: a table's name may hold anything
+    # quoted as in JSON: a table's name may hold any character
     plain = text.isprintable() and not set(text) & set(' "=\\')
     quoted = json.dumps(text, ensure_ascii=False)
     return text if text and plain else escape_json(quoted)

@@ -1,8 +1,7 @@
-"""Wrong tokens: slow to be refused, counted, and told of once a minute.
+"""Wrong tokens: refused after a delay, counted, and logged once a minute.
 
-A few wait at a time; beyond these an answer comes at once, so that they hold neither
-the connections nor the thread that others ask by. What keeps a token from being guessed
-is its length.
+Only a few requests wait at a time; further ones are refused at once, so that they hold
+neither connections nor the thread. The length of a token protects it from guessing.
 """
 
 import asyncio
@@ -20,18 +19,18 @@ _log = structlog.get_logger()
 
 
 class WrongTokens:
-    """Those of one run. Counted by the thread that answers, told of by the other."""
+    """Wrong tokens of one run: one thread counts them, another one logs them."""
 
     def __init__(self, clock: Callable[[], float] = runtime.monotonic) -> None:
         self._clock = clock
         self.count = 0
         self._waiting = 0
-        self._last = ""  # the address of who showed the last one
+        self._last = ""  # the address that sent the last one
         self._told = 0
         self._said_at = -_SAY_AGAIN_S
 
     async def one(self, address: str) -> None:
-        """Count one, and wait before it is refused."""
+        """Count one, and wait before the request is refused."""
         self.count += 1
         self._last = address
         if self._waiting >= MOST:
@@ -43,11 +42,11 @@ class WrongTokens:
             self._waiting -= 1
 
     def tell(self) -> None:
-        """Log how many there were since, unless that was said a moment ago."""
+        """Log how many came since the last time, at most once a minute."""
         count, now = self.count, self._clock()
         if count > self._told and now - self._said_at >= _SAY_AGAIN_S:
             _log.warning(
-                "HTTP was shown wrong tokens",
+                "HTTP requests had wrong tokens",
                 count=count - self._told,
                 last_from=self._last,
             )

@@ -17,10 +17,10 @@ Storing = Mapping[Partition, tuple[int, str]]
 
 
 class Assignment:
-    """Which partitions are ours, and how far each is."""
+    """Assigned partitions, and the progress of each."""
 
     def __init__(self, repair: Callable[[str], Repair]) -> None:
-        """`repair` lets the group begin a topic anew."""
+        """`repair` lets the group start a topic again."""
         self._repair = repair
         self.offsets: dict[Partition, Offsets] = {}
         self.pending: deque[TopicRecord] = deque()
@@ -29,16 +29,16 @@ class Assignment:
     def take(
         self, stored: Mapping[Partition, StoredOffset], topics: Mapping[str, Described]
     ) -> None:
-        """Go on with partitions where the group is; raise where that is no more."""
+        """Continue at the group's offsets; raise if these records are gone."""
         for place, known in stored.items():
             note = read(known.note)
             identity = topics[place.topic].identity
             if note.topic and note.topic != identity and known.offset is not None:
                 raise HistoryError(
-                    f"topic {place.topic!r} was deleted and created again: the group's"
-                    " offsets are of the old one",
-                    hint="see that readers know; then let the group begin with the"
-                    " oldest record that is there",
+                    f"topic {place.topic!r} was deleted and created again: the "
+                    "group's offsets are those of the old one",
+                    hint="tell the readers; then let the group start with the oldest "
+                    "existing record",
                     repair=self._repair(place.topic),
                 )
             offsets = Offsets(note._replace(topic=identity))
@@ -46,7 +46,7 @@ class Assignment:
             self.offsets[place] = offsets
 
     def leave(self, places: Collection[Partition]) -> None:
-        """Forget partitions that are not ours any more."""
+        """Forget partitions that are no longer assigned."""
         gone = set(places)
         self.drop_pending(gone)
         for place in gone:
@@ -72,7 +72,7 @@ class Assignment:
         return found
 
     def close_portions(self) -> None:
-        """Begin anew with what is read next."""
+        """Start again with the next read."""
         for place in self._portions:
             self.offsets[place].close()
         self._portions = {}

@@ -1,4 +1,4 @@
-"""What a record says of itself, as far as passing it on needs it: pure."""
+"""Envelope of a record, as far as relaying needs it: pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -21,7 +21,7 @@ Header = tuple[str, bytes | None]
 
 
 class Named(NamedTuple):
-    """What a record is of; None: its format does not tell, or it is a tombstone."""
+    """Identity of a record; None: its format has none, or it is a tombstone."""
 
     table: Table
     lsn: int | None = None

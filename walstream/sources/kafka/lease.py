@@ -1,9 +1,9 @@
-"""How long a chain's records may be under way: less than its partitions are its own.
+"""Lease of a relay: its records may be in flight for less time than its partitions.
 
 A member that is frozen, or cut off from its group, loses its partitions after
 session.timeout.ms to another one, which sends the same records and newer ones. What the
 first still has must not come after those. So its records are given up by librdkafka
-before that, which ends the membership and begins anew at the group's offsets; and what
+before that, which ends the membership and starts again at the group's offsets; and what
 is put is bounded by what the brokers take in that time, or a slow one would never get
 through. Pure: the clock is handed in.
 
@@ -62,7 +62,7 @@ class PartitionLease:
 
 
 class RateWindow:
-    """How many bytes may be put, by how fast records were taken of late.
+    """Limit of bytes in flight, by how fast records were taken recently.
 
     A broker that suddenly becomes slow may hold what a fast one was given for longer
     than the leash allows: it is given up once, and the next membership begins small.

@@ -1,4 +1,4 @@
-"""How far a chained source is: what its worker reports, and what is kept of it."""
+"""Progress of a kafka source: reported by its worker, and stored."""
 
 import contextlib
 from collections import Counter
@@ -83,7 +83,7 @@ class RelayMetrics:
         found.ops += 1
 
     def poison(self, cause: str) -> bool:
-        """Count a record that is no op; tell whether its cause is new."""
+        """Count a record that is not an op; return whether its cause is new."""
         if cause not in self.poisoned and len(self.poisoned) >= _CAUSES:
             cause = "others"
         count = self.poisoned.get(cause, 0)

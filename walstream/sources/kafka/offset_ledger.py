@@ -1,4 +1,4 @@
-"""Which offset of a partition may be stored in the group: pure, no clock, no I/O.
+"""Ledger of offsets: which one may be stored in the group. Pure: no clock, no I/O.
 
 What was read at one time is a portion: its records are counted over all sinks, and
 delivered in any order. The front of the queue decides, so that an offset is stored only

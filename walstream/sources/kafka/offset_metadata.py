@@ -1,4 +1,4 @@
-"""What is kept beside a partition's offset, in the group itself: pure.
+"""Metadata of a partition's offset, stored in the group itself: pure.
 
 Who gets the partition next, here or on another machine, goes on with what was known at
 that very offset. A state folder would tell what was known when it was last here.
@@ -11,7 +11,7 @@ _LONGEST: Final = 2000  # bytes; brokers take 4096
 
 
 class OffsetMetadata(NamedTuple):
-    """What was known behind some record of a partition."""
+    """State after one record of a partition."""
 
     topic: str = ""  # the id of this very topic: another of its name has other offsets
     source: str = ""  # the last `walstream-source`

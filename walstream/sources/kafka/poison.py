@@ -1,4 +1,4 @@
-"""What becomes of a record that is no op: nothing of its neighbours' business."""
+"""Policy for a record that is not an op; its neighbours are not affected."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ from walstream.telemetry.fields import TOPIC
 
 STOP: Final = "stop"
 SKIP: Final = "skip"
-TOMBSTONE: Final = "a tombstone before any op: its table is not known"
+TOMBSTONE: Final = "a tombstone before any op: its table is unknown"
 ILLEGAL: Final = (
     "its table would go to a topic that Kafka does not allow: map it in the sink's"
     " topics"
@@ -29,7 +29,7 @@ class Unpassable(WalstreamError):
 
 
 class PoisonOp(HistoryError):
-    """A record that is no op, where `on_poison` says stop."""
+    """A record is not an op, and `on_poison` says stop."""
 
 
 class Poison:
@@ -54,7 +54,7 @@ class Poison:
             if topic is None:
                 return False
             self._outlet.put_aside(topic, record, headers(record, cause), portion)
-        self._count(record, cause, "is passed over" if policy == SKIP else "goes aside")
+        self._count(record, cause, "is skipped" if policy == SKIP else "is parked")
         return True
 
     def _count(self, record: TopicRecord, cause: str, how: str) -> None:
@@ -74,9 +74,9 @@ class Poison:
         return PoisonOp(
             f"topic {record.topic!r} partition {record.partition} offset"
             f" {record.offset}: {cause}",
-            hint="see who else writes there, and that the sink's format names what"
-            ' comes; on_poison = "skip", or a topic\'s name, passes such records over.'
-            " Or pass over this one alone, while nobody is in the group",
+            hint="check who else writes there, and that the sink's format is that of "
+            'the records; on_poison = "skip", or a topic\'s name, skips such '
+            "records. Or skip this one alone, while the group has no member",
             repair=offset_repair(
                 source.consumer,
                 source.group,

@@ -96,7 +96,7 @@ class RecordRelay:
         return named
 
     def _meet(self, record: TopicRecord, cause: str, portion: Portion) -> bool:
-        """Follow the policy for a record that is no op; False: not yet."""
+        """Apply the policy for a record that is not an op; False: not yet."""
         if self._on_poison == STOP:
             # an operator may pass over it: all before it has to be there by then
             where = [place_of(record)]

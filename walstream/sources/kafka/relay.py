@@ -102,7 +102,7 @@ class Relay:
         self._do_what_is_due()
 
     def _hear(self, wait_s: float) -> None:
-        """Take in what is there; the group's callbacks run here."""
+        """Take the records that have arrived; the group's callbacks run here."""
         records = self._upstream.poll(wait_s, _LIMIT)
         self._figures.read += len(records)
         self._holdings.add(records)
@@ -208,15 +208,15 @@ class Relay:
         if not done:
             # else it would come amid what the next member sends of the same
             self._give_up()
-            raise Restart("partitions were let go before all of them was delivered")
+            raise Restart("partitions were revoked before everything was delivered")
 
     def lost(self, places: Collection[Partition]) -> None:
-        """Send nothing more: somebody else may send the same already."""
+        """Send nothing more: another member may already send the same."""
         if self._closing:
             return
         self._holdings.leave(places)
         self._give_up()
-        raise Restart("the group may have given partitions to somebody else")
+        raise Restart("the group may have assigned partitions to another member")
 
     def _give_up(self) -> None:
         for outlet in self._outlets:
@@ -261,5 +261,7 @@ class Relay:
         try:
             self._upstream.store(due, wait=wait)
         except WalstreamError as error:
-            _log.warning("offsets are not stored: records come again", error=str(error))
+            _log.warning(
+                "offsets are not stored: records will come again", error=str(error)
+            )
         self._topics.note_begun(self._upstream.storing.take_begun())

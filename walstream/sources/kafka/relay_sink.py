@@ -56,7 +56,7 @@ _log = structlog.get_logger()
 
 @dataclass(slots=True, eq=False)
 class RelayTarget:
-    """Where records of one table, of topics of one size, go."""
+    """Target of one table's records, of topics of one size."""
 
     topic: Topic | None  # None: nowhere, they are dropped and counted
     table: str
@@ -183,7 +183,7 @@ class RelaySink:
         if smallest < self._built_for[0] or not fits_queue(
             self._config.producer, largest, self._built_for[1]
         ):
-            raise Restart("a topic takes other sizes than those before")
+            raise Restart("the largest record that a topic takes has changed")
         return topic
 
     def keep_from(self, identities: Iterable[str]) -> None:
@@ -219,7 +219,7 @@ class RelaySink:
         headers: Sequence[Header],
         portion: Portion,
     ) -> None:
-        """Send a record that is no op, with these headers beside its own."""
+        """Send a record that is not an op, with these headers beside its own."""
         partition = record.partition % topic.partitions
         self._put(topic, record, partition, (*record.headers, *headers), portion)
 
@@ -268,8 +268,8 @@ class RelaySink:
         if topic not in self._redated:
             self._redated.add(topic)
             _log.warning(
-                "records are older than the topic keeps, or far ahead of the clock:"
-                " they get a time that it takes",
+                "records are older than the topic keeps them, or far ahead of the "
+                "clock: they get a timestamp that the topic accepts",
                 **{TOPIC: topic, SINK: self.name},
             )
 

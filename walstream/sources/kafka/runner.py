@@ -33,7 +33,7 @@ class KafkaRunner:
         config, name, positions = context.config, context.name, context.positions
         source = config.sources[name]
         if not isinstance(source, KafkaSource):
-            raise ConfigError(f"source {name!r} is no kafka source")
+            raise ConfigError(f"source {name!r} is not a kafka source")
         self._name = name
         self._source = source
         self._memory = config.memory
@@ -88,7 +88,9 @@ class KafkaRunner:
         if drained:
             _log.info("drained")
         else:
-            _log.warning("stopped before all was delivered: it will come again")
+            _log.warning(
+                "stopped before everything was delivered: the rest is sent again"
+            )
 
     def report(self) -> RelayReport:
         return self._figures.report()

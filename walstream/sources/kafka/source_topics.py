@@ -25,12 +25,12 @@ _log = structlog.get_logger()
 
 
 class Describing(Protocol):
-    """Who asks the brokers."""
+    """Client that asks the brokers."""
 
     def look(
         self, names: Iterable[str], timeout_s: float | None = None
     ) -> dict[str, Described]:
-        """Describe those of these topics that are there."""
+        """Return descriptions of those topics that exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,12 @@ class ReadTopics:
             _log.warning("upstream topic is missing: waiting", **{TOPIC: name})
 
     def look_again(self, names: Collection[str]) -> None:
-        """See all anew; raise unless these are there, and all are what they were."""
+        """Look at all topics again; raise if these are missing, or any has changed."""
         found = self._describer.look(self.source.topics)
         self._compare(found)
         if missing := set(names) - found.keys():
-            raise Transient(f"upstream topics {sorted(missing)} are missing")
+            listed = ", ".join(sorted(missing))
+            raise Transient(f"upstream topics {listed} are missing")
         self._found |= found
 
     def watch(self) -> None:
@@ -107,7 +108,7 @@ class ReadTopics:
                 # the group's offsets are of the old one: beginning anew tells
                 raise Restart(f"topic {name!r} was deleted and created again")
             if now.partitions != before.partitions:
-                raise Restart(f"topic {name!r} has other partitions now")
+                raise Restart(f"topic {name!r} has another number of partitions now")
 
     def begins(self, topic: str) -> str:
         """Note that the group knows no offset of a topic: the note of its first ones.
@@ -128,11 +129,11 @@ class ReadTopics:
         )
         source = self.source
         raise HistoryError(
-            f"group {source.group!r} stored offsets of topic {topic!r}, and has none"
-            f" any more: {what}",
-            hint="offsets of a group that nobody is in are kept for"
-            " offsets.retention.minutes. See that readers know; then let the group"
-            " begin with the oldest record that is there",
+            f"group {source.group!r} stored offsets of topic {topic!r}, which are "
+            f"gone: {what}",
+            hint="Kafka keeps offsets of a group without members for "
+            "offsets.retention.minutes. Tell the readers; then let the group "
+            "start with the oldest existing record",
             repair=offset_repair(source.consumer, source.group, topic, "--to-earliest"),
         )
 

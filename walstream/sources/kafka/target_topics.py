@@ -29,8 +29,8 @@ from walstream.telemetry.fields import TOPIC
 
 ANY: Final = 0  # partitions of a topic that takes records of several topics
 _GROWN: Final = (
-    "topic has other partitions now: records stay in theirs, and the next start stops"
-    " unless the topic that they come from has as many"
+    "topic has another number of partitions now: records stay in theirs, and the next "
+    "start stops unless the upstream topic has as many"
 )
 _REFRESH_S: Final = 60.0
 _log = structlog.get_logger()
@@ -120,8 +120,8 @@ class TargetTopics:
     def _check_loop(self, topic: Topic) -> None:
         if topic.identity in self._read:
             raise ConfigError(
-                f"topic {topic.name!r} of sinks.{self._name} is one that the source"
-                " reads: what it sends would come back for ever",
+                f"topic {topic.name!r} of sinks.{self._name} is one that the source "
+                "reads: its records would come back for ever",
                 hint="name another topic, with `topic` or in"
                 f" [sinks.{self._name}.topics], or another cluster; then:"
                 " walstream run",
@@ -173,12 +173,12 @@ class TargetTopics:
         what = f"{has} that its records come from has {partitions}"
         if topic.partitions > partitions:
             return TopicLost(
-                f"{what}: order, and barriers, would lose their meaning",
-                hint=f"name another topic for them in [sinks.{self._name}.topics], or"
-                f" delete {topic.name!r}: walstream then creates it anew",
+                f"{what}: order and barriers would break",
+                hint=f"name another topic for them in [sinks.{self._name}.topics], or "
+                f"delete {topic.name!r}: walstream then creates it again",
             )
         return TopicLost(
-            f"{what}: order, and barriers, would lose their meaning",
+            f"{what}: order and barriers would break",
             hint=f"give {topic.name!r} as many partitions, then: walstream run",
             repair=self.tools.grow(partitions).of_topic(topic.name),
         )

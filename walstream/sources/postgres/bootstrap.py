@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 @dataclass(slots=True)
 class Begun:
-    """Where the stream begins."""
+    """Start of the stream."""
 
     slot_start: Lsn  # the slot's confirmed LSN as it was found
     holder: Holder | None = None  # of a new slot's snapshot; the caller closes it
@@ -89,8 +89,8 @@ class Beginning:
         if self._positions.position() is not None:
             raise ConfigError(
                 f"source {self._site.name!r} streams, and backfill is 'only'",
-                hint='write backfill = "initial"; or, for its tables once more:'
-                " walstream backfill TABLE",
+                hint='write backfill = "initial"; or, to send its tables again: '
+                "walstream backfill TABLE",
             )
         record = self._backfill.record
         if record is None:
@@ -184,7 +184,7 @@ class Beginning:
         return Begun(point, holder)
 
     def _adopt(self, decision: Decision, server: Server) -> Begun:
-        """Take a slot that is there: ours from a start cut short, or adopted."""
+        """Use an existing slot: from an interrupted start, or adopted."""
         source = self._site.source
         ours = stored_of(self._positions, source.slot).intent
         with session(source.dsn) as connection:

@@ -59,7 +59,7 @@ _log = structlog.get_logger()
 
 
 class SourceFolder:
-    """What the source's own worker keeps; read one at a time.
+    """State of the source's own worker; read one at a time.
 
     LMDB lets a process open a file once.
     """
@@ -94,7 +94,7 @@ class BorrowedKeys:
             self._borrow(full_name, table.oid)
 
     def knows(self, relation: Relation, place: Place) -> bool:
-        """Read anew what the source knows of a root that is described otherwise."""
+        """Read again what the source knows of a root whose description changed."""
         root = self._roots.get(relation.oid)
         known = f"{relation.namespace}.{relation.name}" in self._histories
         return known and (root is None or root.agrees(relation, place))
@@ -122,7 +122,7 @@ class BorrowedKeys:
     def _borrow(self, full_name: str, oid: int) -> None:
         stored = self._state.read(KEYS.of(full_name).read)
         if stored is None:
-            raise Transient(f"the source has not met table {full_name!r} yet")
+            raise Transient(f"the source has not seen table {full_name!r} yet")
         self._histories[full_name] = history = KeyHistory(stored)
         history.roots = self._roots
         if (root := self._root(oid)).known:
@@ -130,7 +130,7 @@ class BorrowedKeys:
 
 
 class JoinWatch:
-    """Tells a pipeline where to end, as soon as the source's state says so: once.
+    """Callback that sets the end of a pipeline once the source's state has one.
 
     Another place that comes later is for the next stream: this one ends at the first.
     """
@@ -227,8 +227,9 @@ class DetachedSinkRunner:
         except SlotLost as error:
             raise SlotLost(
                 str(error.args[0]),
-                hint=f"what sink {self._sink!r} lacks is gone: give it up by on_failure"
-                ' = "drop"; or begin anew with all sinks, as `repair` says',
+                hint=f"what sink {self._sink!r} lacks is gone: drop the sink with "
+                'on_failure = "drop"; or start from scratch with all sinks, as '
+                "`repair` says",
                 repair=error.repair,
             ) from error
         if slot is None or stored.position is None:
@@ -319,7 +320,7 @@ class DetachedSinkRunner:
         """Log how a stop went, if there was a stream."""
         if self._pipeline is not None:
             _log.info(
-                "drained" if drained else "stopped before all was delivered",
+                "drained" if drained else "stopped before everything was delivered",
                 **{SINK: self._sink, LSN: show(self._pipeline.confirmed)},
             )
 

@@ -7,7 +7,8 @@ import structlog
 
 from walstream.config import PostgresSource
 from walstream.errors import ConfigError, WalstreamError
-from walstream.lsn import show
+from walstream.lsn import NEVER, show
+from walstream.postgres import wal_end
 from walstream.postgres.slot_health import Alarm
 from walstream.sources.context import SourceContext
 from walstream.sources.figures import STREAM_FIGURES
@@ -30,8 +31,9 @@ class PostgresRunner:
     def __init__(self, context: SourceContext) -> None:
         source = context.config.sources[context.name]
         if not isinstance(source, PostgresSource):
-            raise ConfigError(f"source {context.name!r} is no postgres source")
+            raise ConfigError(f"source {context.name!r} is not a postgres source")
         self._context = context
+        self._dsn = source.dsn
         self._positions = context.positions
         alarm = Alarm(
             source.slot,
@@ -45,14 +47,19 @@ class PostgresRunner:
         self._progress = IncrementalProgress(context.positions)
         self._seen_topics: dict[str, set[str]] = {}
         self._session: SourceSession | None = None
+        self._until = NEVER
 
     def run(self) -> bool:
         """Stream until a stop; False: its deadline cut the drain short."""
+        wanted = self._context.options.until_lsn
+        if wanted and self._until == NEVER:  # for good: a later session ends there too
+            self._until = wal_end.resolve(self._dsn, wanted)
         self._session = SourceSession(
             self._context,
             gauge=self._gauge,
             progress=self._progress,
             seen_topics=self._seen_topics,
+            until=self._until,
         )
         try:
             drained = self._session.run()
@@ -89,19 +96,21 @@ class PostgresRunner:
             _log.info("drained", lsn=show(pipeline.confirmed))
         else:
             _log.warning(
-                "stopped before all was delivered: it will come again",
+                "stopped before everything was delivered: the rest is sent again",
                 records=pipeline.undelivered,
                 lsn=show(pipeline.confirmed),
             )
 
     def report(self) -> StreamReport:
-        members = self._session.members if self._session else None
+        session = self._session
+        members = session.members if session else None
         record = stored_progress.read(self._positions)
         return replace(
             self._gauge.report(),
             beside=self._progress.report(),
             away=members.report() if members else {},
             backfill_record=None if record is None else _left(record),
+            capture=session.capture if session else None,
         )
 
     def counts(self) -> SourceCounts:

@@ -14,13 +14,14 @@ import structlog
 
 from walstream.config import PostgresSource
 from walstream.errors import ConfigError, Restart, Transient
-from walstream.lsn import NEVER, Lsn
+from walstream.lsn import NEVER, Lsn, show
 from walstream.op import Table, postgres_time, snapshot_truncate
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
+from walstream.postgres.capture_report import CaptureReport
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
@@ -54,19 +55,24 @@ class SourceSession:
         gauge: StreamMetrics,
         progress: IncrementalProgress,
         seen_topics: dict[str, set[str]],
+        until: Lsn = NEVER,
     ) -> None:
-        """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
+        """`seen_topics` of earlier sessions, by sink, are looked at from the start.
+
+        With `until` it ends when all that committed below that is confirmed.
+        """
         config, name, positions = context.config, context.name, context.positions
         options, stop = context.options, context.stop
         source = config.sources[name]
         if not isinstance(source, PostgresSource):
-            raise ConfigError(f"source {name!r} is no postgres source")
+            raise ConfigError(f"source {name!r} is not a postgres source")
         self._name = name
         self._source = source
         self._positions = positions
         self._stop = stop
         self._gauge = gauge
         self._only = options.end_backfilled
+        self._until = until
         self._site = Site(
             config,
             name,
@@ -94,6 +100,10 @@ class SourceSession:
             accepts=options.accept_timeline,
         )
         self.ended = False  # there is nothing left to do, now or later
+
+    @property
+    def capture(self) -> CaptureReport:
+        return self._capture.report()
 
     @property
     def pipeline(self) -> Pipeline | None:
@@ -136,7 +146,22 @@ class SourceSession:
                 begun.holder.close()
             if self._only:
                 return self._end()
+            return self._run_stream(stage)
+
+    def _run_stream(self, stage: Stage) -> bool:
+        if self._until == NEVER:
             return self._stream.run(stage, self.members, self._backfill)
+        if self._away and self.members is not None:
+            raise ConfigError(
+                f"sink {min(self.members.away)!r} is detached: it would miss what"
+                " --until-lsn streams",
+                hint="walstream run without it brings the sink back",
+            )
+        drained = self._stream.run(stage, self.members, self._backfill, self._until)
+        self.ended = drained and self._stream.reached
+        if self.ended:
+            _log.info("everything up to the LSN is delivered", until=show(self._until))
+        return drained
 
     def _stopping(self) -> bool:
         return self._stop.requested or self._stream.reached
@@ -193,9 +218,9 @@ class SourceSession:
         gone = members.settle(self._source.sinks)
         if members.away and self._backfill.pending and self._only:
             raise ConfigError(
-                f"sink {min(members.away)!r} is detached, and would get none of the"
-                " rows of the backfill that is wanted",
-                hint="walstream run brings them when it is back",
+                f"sink {min(members.away)!r} is detached, and would miss the rows of "
+                "the requested backfill",
+                hint="walstream run sends them when the sink is back",
             )
         self.members = members
         return gone
@@ -244,7 +269,7 @@ class SourceSession:
         with closing(held) as holder:
             self._wait_for(stage.sinks)
             if self._came_late(stage):
-                raise Restart("tables came into the publication while it began")
+                raise Restart("tables joined the publication during the start")
             if begun.holder is None and not self._stream.run_up_to(holder.point, stage):
                 return False
             around = Surroundings(

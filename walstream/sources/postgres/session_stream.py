@@ -8,7 +8,7 @@ from functools import partial
 import structlog
 
 from walstream.errors import ConfigError, Restart
-from walstream.lsn import Lsn, show
+from walstream.lsn import NEVER, Lsn, show
 from walstream.pipeline.commit_times import CommitTimes, TimeIndex
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink, Position
@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a session found, and opened, before its stream."""
+    """Resources that a session opened before its stream."""
 
     server: Server
     facts: Mapping[str, TableFacts]
@@ -73,19 +73,26 @@ class SessionStream:
         return self.pipeline is not None and self.pipeline.reached
 
     def run(
-        self, stage: Stage, members: SinkMembership | None, backfill: SnapshotBackfill
+        self,
+        stage: Stage,
+        members: SinkMembership | None,
+        backfill: SnapshotBackfill,
+        until: Lsn = NEVER,
     ) -> bool:
-        """Stream until a stop; False: its deadline cut the drain short."""
+        """Stream until a stop, or `until`; False: a deadline cut the drain short.
+
+        Up to an LSN no sink may leave: all of them get what committed below it.
+        """
         flow = self._flow(stage)
         pipeline, waker = flow.pipeline, self._site.stop.waker
         threads = Threads(waker.wake)
         beside = partial(self._incremental, threads, flow.source.ask, backfill)
         pipeline.let_in(beside)
-        if members is not None:
+        if members is not None and until == NEVER:
             pipeline.share(members, self._site.source.detach_after)
-        _log.info("streaming", **self._from())
+        _log.info("streaming", **self._from(), publications=self._capture.read)
         with closing(threads):
-            return flow.run()
+            return flow.run(until)
 
     def run_up_to(self, point: Lsn, stage: Stage) -> bool:
         """Stream what committed below; False: a stop came first."""
@@ -142,7 +149,7 @@ class SessionStream:
     ) -> BesideBackfill:
         """Return what reads tables beside the stream, now that all sinks are in it."""
         if backfill.pending:
-            raise Restart("all sinks are back: the backfill that waits begins")
+            raise Restart("all sinks are back: the waiting backfill begins")
         reader = KeysetReader(
             SnapshotDatabase(self._site.source.dsn),
             lambda: self._capture.read,

@@ -1,4 +1,4 @@
-"""What the state folder says of a source: for the start table, and for a rewind."""
+"""Stored state of a source: for the start table, and for a rewind."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,7 +28,7 @@ class SlotIntent:
 
 @dataclass(frozen=True, slots=True)
 class SentBounds:
-    """What bounds all that was ever sent."""
+    """Bound of everything that was ever sent."""
 
     below: Lsn = 0  # an earlier stream sent nothing from here on
     drained: Lsn | None = None  # the position beyond which the last one sent nothing

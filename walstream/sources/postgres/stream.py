@@ -19,6 +19,7 @@ from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
 from walstream.postgres.table_keys import KeyRules
 from walstream.sources.figures import STREAM_FIGURES
+from walstream.sources.postgres.confirmation_log import ConfirmationLog
 from walstream.sources.stream_metrics import StreamMetrics
 
 _CLOSE_WAIT_S: Final = 1.0
@@ -72,6 +73,7 @@ class StreamRun:
                 lambda: STREAM_FIGURES.entry(gauge.kept()),
                 spec.times,
                 Reach(given, timelines[-1]),
+                self._confirmed,
             ),
         )
         dsn, beat_s = spec.source.dsn, spec.heartbeat
@@ -91,6 +93,12 @@ class StreamRun:
             self.source, spec.sinks, self._companion, self._checkpointer
         )
         self.pipeline.measure(gauge.meter)
+        self._confirmations = ConfirmationLog(
+            lambda: self.pipeline.ops_delivered, gauge.meter.tables
+        )
+
+    def _confirmed(self, lsn: Lsn) -> None:
+        self._confirmations.note(lsn)
 
     def run(self, until: Lsn = NEVER) -> bool:
         """Stream until a stop, or `until`; False: a deadline cut the drain short."""

@@ -1,4 +1,4 @@
-"""How old the missing keys of a table are: a clock that nobody can set.
+"""Age of a table's missing keys: a clock that cannot be set.
 
 Ages count by the kernel's time since boot, so that a wall clock that is set, forward or
 back, moves none. Over a restart of walstream that time goes on; over a reboot, or on
@@ -20,7 +20,7 @@ _BELIEVED: Final = 0.1  # of the timeout: how far a reboot moves ages, at most
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Where time is read."""
+    """Source of the time."""
 
     wall: Callable[[], float] = runtime.time
     since_boot: Callable[[], float] = runtime.since_boot
@@ -38,7 +38,7 @@ class ClockReading:
 
 
 class Clock:
-    """Gives Unix seconds as they were when it was first stored, and what passed since.
+    """Clock of Unix seconds: its first stored time, and what passed since.
 
     So it may differ from the wall clock, by which only people are told.
     """

@@ -1,4 +1,4 @@
-"""Which keys of a polled table were missing and are looked for: no clock, no I/O.
+"""Ledger of a polled table's missing keys: no clock, no I/O.
 
 A transaction may commit a lower key after a higher one was read. So the keys that were
 missing from what was read are noted, and read again until they are seen or until a
@@ -26,7 +26,7 @@ _LAST_SECOND: Final = 253_402_300_800  # the year 10000
 
 
 class Forgotten(NamedTuple):
-    """What was given up: nobody looks for these keys any more."""
+    """Keys that are no longer looked for."""
 
     keys: int
     gaps: int
@@ -122,8 +122,8 @@ class GapLedger:
     def looked(self, now: float) -> Forgotten:
         """End the round: all that was due was read again.
 
-        Forgets what came to its time, and, of a full ledger, what no transaction can
-        fill any more.
+        Forgets expired gaps, and, if the ledger is full, those that no transaction can
+        still fill.
         """
         for block in self._due:
             block.looked = now
@@ -136,7 +136,7 @@ class GapLedger:
         return Forgotten(keys - self._keys, gaps - len(self._gaps))
 
     def seen(self, keys: Iterable[int]) -> None:
-        """Take out what is delivered now; a key that is in no gap is passed over."""
+        """Take out what is delivered now; a key that is in no gap is skipped."""
         inside: dict[int, list[int]] = {}
         for key in sorted(set(keys)):
             index = self._index(key)
@@ -163,7 +163,7 @@ class GapLedger:
             self._cut([(key + 1, self._gaps[-1][1])])
 
     def clear(self) -> None:
-        """Forget all of them: the table's keys start anew."""
+        """Forget all of them: the table's keys start again."""
         self._keep([])
 
     def __contains__(self, key: int) -> bool:
@@ -214,7 +214,7 @@ class GapLedger:
         All of it is due at once: nobody looked while this was down.
         """
         if not isinstance(document, list):
-            raise ValueError("no ledger of gaps")  # noqa: TRY004 - whatever is wrong
+            raise ValueError("not a ledger of gaps")  # noqa: TRY004 - whatever is wrong
         ledger = cls(timeout_s, most)
         gaps: list[_Gap] = []
         for written in document:
@@ -222,7 +222,7 @@ class GapLedger:
         gaps.sort(key=itemgetter(0))
         for (_, high, _), (low, _, _) in pairwise(gaps):
             if low <= high:
-                raise ValueError("a ledger of gaps that lie over each other")
+                raise ValueError("a ledger of gaps that overlap")
         if timeout_s:
             ledger._keep(gaps)
         return ledger

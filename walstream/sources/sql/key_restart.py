@@ -1,4 +1,4 @@
-"""Keys that start anew: what shows it, and what an operator can do about it.
+"""Restart of keys: how it is detected, and what an operator can do about it.
 
 A table that was truncated, swapped or restored gives keys out again that lie below the
 position, where nothing is read. Its greatest key shows that until the keys have grown
@@ -42,9 +42,11 @@ class Behind:
         """Raise Transient, as long as it may only be late."""
         if self._since is not None and self._now() - self._since < _LATE_S:
             raise Transient(
-                f"table {table!r}: this replica is behind the position, or the table's"
-                " keys start anew",
-                hint="it is waited for; after ten minutes its keys are taken for new",
+                f"table {table!r}: this replica is behind the position, or the "
+                "table's keys start again",
+                hint=(
+                    "walstream waits for it; after ten minutes it takes the keys as new"
+                ),
             )
 
 
@@ -90,7 +92,7 @@ def _parts(origin: str) -> tuple[str, ...]:
 
 
 def beginning(keys: KeyExtent) -> int:
-    """Return the position from which all that is there is read."""
+    """Return the position from which every existing row is read."""
     first = keys.oldest if keys.oldest is not None else keys.next or 1
     return min(0, first - 1)
 
@@ -102,15 +104,15 @@ def error(table: str, position: int, keys: KeyExtent) -> KeysRestarted:
     elif keys.newest is None or (keys.next or position + 1) <= position:
         seen = f"the next key is {keys.next}"
     else:
-        seen = "the table, or the sequence of its key, was made anew"
+        seen = "the table, or the sequence of its key, was created again"
     to = beginning(keys)
     stays = keys.newest if keys.newest is not None else (keys.next or 1) - 1
     return KeysRestarted(
-        f"table {table!r}: its keys start anew: {seen}, and its position {position}:"
-        " what lies below that would not be read, so the table waits",
-        hint=f"rewind it to {to} to have all that is there sent, or to"
-        f" {min(stays, position)} to have only what comes from now on; or set"
-        ' on_restart = "reread"',
+        f"table {table!r}: its keys start again: {seen}, and its position {position}: "
+        "rows below that would not be read, so the table waits",
+        hint=f"rewind it to {to} to send every existing row, or to "
+        f"{min(stays, position)} to send only rows that come from now on; or set "
+        'on_restart = "reread"',
         repair=Repair(
             command="walstream positions rewind {source}"
             f" --table {quote(table)} --to {to}"
@@ -131,11 +133,11 @@ class KeyQueries(Protocol):
         """Return whether the server may be behind another one."""
 
     def origin(self) -> str:
-        """Name what gives the keys: another one starts anew; "": it is not told."""
+        """Return the generator of the keys: another one starts again; "": unknown."""
 
 
 class KeyWatch:
-    """Sees at each poll of a table whether its keys start anew."""
+    """Detector of a restart of a table's keys, at each poll."""
 
     def __init__(self, table: str, progress: TableProgress, *, rereads: bool) -> None:
         self._table = table
@@ -144,7 +146,7 @@ class KeyWatch:
         self._behind = Behind()
 
     def see(self, look: KeyQueries, newest: int | None) -> bool:
-        """Look at the keys; True: the table begins anew.
+        """Check the keys; True: the table starts again.
 
         Raises KeysRestarted where an operator has to say how to go on.
         """
@@ -177,7 +179,7 @@ class KeyWatch:
         self._progress.begin_anew(beginning(keys))
         self._progress.origin = origin
         _log.warning(
-            "its keys start anew: the table is read from its first key",
+            "its keys start again: the table is read from its first key",
             **{TABLE: self._table},
             position=position,
             from_key=keys.oldest,

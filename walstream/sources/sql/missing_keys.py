@@ -44,7 +44,7 @@ class _Watched:
 
 
 class Holes:
-    """What of one table is noted in the ledger of its missing keys."""
+    """Records changes in the ledger of one table's missing keys."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Holes:
             progress.horizon = Horizon(newest, progress.now())
 
     def forget(self) -> None:
-        """Forget what was known of keys: they start anew."""
+        """Forget the known keys: they start again."""
         self._watched = self._settled = None
 
     def begin_reading(self) -> None:

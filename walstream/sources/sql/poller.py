@@ -1,4 +1,4 @@
-"""One table's polls: what is stored of it, what is there now, and what to read next.
+"""Polls of one table: its stored progress, its present keys, and what to read next.
 
 A poll reads the rows that came late under keys that were missing, and then those above
 its position, in ranges; the position moves after delivery. What was missing below it is
@@ -47,7 +47,7 @@ class PollQueries(KeyQueries, Protocol):
         """Return keys that part the rows above `low`, up to `high`."""
 
     def present(self, intervals: Sequence[tuple[int, int]], most: int) -> Sequence[int]:
-        """Return the keys that are there now, in their order: the first of them."""
+        """Return the first existing keys, in their order."""
 
 
 Connect = Callable[[], AbstractContextManager[PollQueries]]
@@ -57,7 +57,7 @@ Run = Callable[[Sequence[Range], Callable[[ChunkDone], None]], bool]
 
 @dataclass(frozen=True, slots=True)
 class PollingRules:
-    """How a table is polled."""
+    """Rules for polling a table."""
 
     table: str  # as configured
     start: int | str = "beginning"  # or "end", or the key to begin after
@@ -196,7 +196,7 @@ class Poller:
             self._progress.given_up += forgotten.keys
             self._store()
             _log.info(
-                "keys that were missing are not waited for any more",
+                "walstream no longer waits for missing keys",
                 **{TABLE: self._rules.table},
                 keys=forgotten.keys,
             )

@@ -1,4 +1,4 @@
-"""How far one table is polled: a document in LMDB, written after delivery alone."""
+"""Progress of one polled table: a document in LMDB, written only after delivery."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from walstream.telemetry import runtime
 
 @dataclass(frozen=True, slots=True)
 class GapBounds:
-    """What a table's ledger of missing keys may hold, and for how long."""
+    """Limits of a table's ledger of missing keys."""
 
     timeout_s: float
     most: int  # intervals
@@ -37,7 +37,7 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a table does not go on, and what cures it."""
+    """Reason why a table is blocked, and its repair."""
 
     error: str = ""  # "": it does
     hint: str = ""
@@ -49,7 +49,7 @@ NO_TROUBLE: Final = Trouble()
 
 @dataclass(frozen=True, slots=True)
 class PolledTableDocument:
-    """How far a table is polled, as it is stored."""
+    """Progress of a polled table, as stored."""
 
     key: int | None = None  # None: nothing was delivered yet
     rows: int = 0  # delivered, repeats too
@@ -100,7 +100,7 @@ class TableProgress:
         except ValueError as error:
             raise StateDamaged(
                 f"the missing keys of table {table!r} cannot be read: {error}",
-                hint="walstream positions reset SOURCE begins anew",
+                hint="walstream positions reset SOURCE starts from scratch",
             ) from None
 
     def delivered(self, rows: int) -> None:
@@ -121,7 +121,7 @@ class TableProgress:
         self.store()
 
     def begin_anew(self, key: int) -> None:
-        """Go on after this key: what is known of keys is of a table that is no more."""
+        """Continue after this key; forget the known keys of a former table."""
         self._begin_at(key)
         self.gaps.clear()
         self.store()

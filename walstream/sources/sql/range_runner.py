@@ -1,9 +1,9 @@
-"""Has ranges run for one table: a few rows here, many by Spark's process.
+"""Runner of one table's ranges: a few rows here, many in Spark's process.
 
-What a few rows are the poller knows. A row that is too much for a process's memory
+The poller knows how many a few rows are. A row that is too much for a process's memory
 would end this one, with all its tables: so a note in the state folder says whose rows
 are being read here, and a table that has one when a process begins is left to Spark.
-Spark stays while somebody is connected: so a connection outlives who used it, over
+Spark stays while a worker is connected: so a connection outlives who used it, over
 sessions that a database ended which was away.
 """
 
@@ -57,7 +57,7 @@ class IdleConnections:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What ends the polls of a source."""
+    """Stop of a source's polls."""
 
     stop: Stop
     over: threading.Event = field(default_factory=threading.Event)  # the session is
@@ -96,7 +96,7 @@ class Caution:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What a range needs to be run in this process."""
+    """Resources of a range that runs in this process."""
 
     config: Config
     senders: BulkProducerPool

@@ -1,7 +1,7 @@
 """A sql source, as its worker runs it: a thread for each table.
 
 A database that cannot be connected to ends the session, and the worker tries again;
-what befalls one table keeps that alone waiting. When no table is left that can be
+trouble with one table makes that table alone wait. When no table is left that can be
 polled, the source ends.
 """
 
@@ -66,7 +66,7 @@ class SqlRunner:
         config, name, positions = context.config, context.name, context.positions
         source = config.sources[name]
         if not isinstance(source, SqlSource):
-            raise ConfigError(f"source {name!r} is no sql source")
+            raise ConfigError(f"source {name!r} is not a sql source")
         self._config = config
         self._name = name
         self._source = source
@@ -101,7 +101,9 @@ class SqlRunner:
         if drained:
             _log.info("drained")
         else:
-            _log.warning("stopped before all was delivered: it will come again")
+            _log.warning(
+                "stopped before everything was delivered: the rest is sent again"
+            )
 
     def run(self) -> bool:
         """Poll until a stop; False: its deadline cut a range short."""
@@ -230,7 +232,7 @@ class SqlRunner:
         return not any(table.cut_short for table in self._tables)
 
     def _is_over(self) -> bool:
-        """Return whether nothing can be polled any more."""
+        """Return whether no table can be polled any longer."""
         if any(table.error for table in self._tables):
             return True
         return all(table.hopeless and table.done for table in self._tables)

@@ -33,7 +33,7 @@ class TableSession:
         return self._found[1].lacking if self._found else ""
 
     def forget(self) -> None:
-        """Look at it anew: it may be another one by now."""
+        """Look at the table again: it may be another one by now."""
         self._found = None
 
     @contextmanager

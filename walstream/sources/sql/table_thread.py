@@ -209,7 +209,7 @@ class TableThread:
     def _say(self, error: WalstreamError) -> None:
         """Log why the table does not go on, once a minute if that stays.
 
-        Of keys that start anew once: nothing but an operator changes that.
+        Keys that start again are logged once: only an operator can change that.
         """
         stays = isinstance(self.trouble, KeysRestarted)
         self.trouble = error
@@ -221,7 +221,7 @@ class TableThread:
             return
         what = "a table is not polled"
         if isinstance(error, RecordRefused):
-            what = "a row holds up its table"
+            what = "a row blocks its table"
         fields = {TABLE: self.table, ERROR: trouble.error, HINT: trouble.hint}
         if trouble.repair:
             fields[REPAIR] = trouble.repair

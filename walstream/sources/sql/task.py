@@ -1,4 +1,4 @@
-"""What is run for a range of a polled table: read it, encode, send, see delivered.
+"""Task for a range of a polled table: read it, encode, send, wait for delivery.
 
 Pickled into a worker of Spark with its reader and its sinks, or run `here`, which takes
 a few rows no way round. As with a backfill's task, what it
@@ -48,7 +48,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What one task reads."""
+    """Range that one task reads."""
 
     number: int
     table: str  # as configured
@@ -69,7 +69,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class RangeDone(ChunkDone):
-    """What a task did; all its records are delivered."""
+    """Result of a task; all its records are delivered."""
 
     reached: int = 0  # every row of the range up to this key is delivered
     missing: tuple[Interval, ...] = ()  # up to there

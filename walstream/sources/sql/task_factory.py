@@ -1,4 +1,4 @@
-"""What the driver is told of a poll: ranges of one table, and where their rows go."""
+"""Job of a poll for the driver: ranges of one table, and the targets of their rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class PollOrder:
     def task(self, config: Config, leash: Leash | None) -> PollTask:
         source = config.sources[self.source]
         if not isinstance(source, SqlSource):
-            raise ConfigError(f"source {self.source!r} is no sql source")
+            raise ConfigError(f"source {self.source!r} is not a sql source")
         targets = []
         for name, topic in self.topics.items():
             sink = config.sinks[name]

@@ -1,4 +1,4 @@
-"""Where a polled table's rows go."""
+"""Topics of a polled table's rows."""
 
 from collections.abc import Mapping
 

@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 
 class _Left(Exception):
-    """Who gave the order is gone."""
+    """The worker that sent the job is gone."""
 
 
 class Service:

@@ -22,7 +22,9 @@ class Driver:
         try:
             self._connection = transport.connect(Path(where))
         except OSError as error:
-            raise Transient(f"Spark's process is not there: {error.strerror}") from None
+            raise Transient(
+                f"Spark's process does not answer: {error.strerror}"
+            ) from None
         self.running = False  # what was ordered
 
     def order(self, order: JobOrder) -> None:
@@ -45,7 +47,10 @@ class Driver:
             message = Failed(
                 Transient(
                     "Spark's process ended",
-                    hint="was it killed, or out of memory? It is started again",
+                    hint=(
+                        "it may have been killed, or out of memory; walstream starts "
+                        "it again"
+                    ),
                 )
             )
         if not hasattr(message, "number"):

@@ -1,4 +1,4 @@
-"""What a driver is told, and what it answers; all of it is pickled."""
+"""Messages to a driver and its answers; all are pickled."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class JobOrder(Protocol):
 
     @property
     def at_once(self) -> int | None:
-        """How many chunks may run at a time; None: as many as Spark may."""
+        """Return how many chunks may run at a time; None: as many as Spark allows."""
 
     def task(self, config: Config, leash: Leash | None) -> Callable[[Any], Any]:
         """Make the task; with a leash it runs on this machine."""
@@ -34,7 +34,7 @@ class JobOrder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Why an order ended before its time."""
+    """Reason why a job ended early."""
 
     error: WalstreamError
 

@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 
 
 class DriverSpawner:
-    """Starts a driver when somebody connects; nothing in it blocks but `close`."""
+    """Starts a driver when a worker connects; nothing in it blocks but `close`."""
 
     def __init__(self, config: Config, selector: selectors.BaseSelector) -> None:
         self._config = config
@@ -77,7 +77,7 @@ class DriverSpawner:
             self._selector.register(self._listener, selectors.EVENT_READ, self._start)
 
     def _start(self) -> None:
-        """Start a driver: somebody waits to be accepted."""
+        """Start a driver: a worker waits to be accepted."""
         listener = self._listener
         if listener is None:
             return

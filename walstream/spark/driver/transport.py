@@ -54,7 +54,7 @@ def check_peer(connection: socket.socket) -> None:
     )
     _, uid, _ = _CREDENTIALS.unpack(told)
     if uid != os.getuid():
-        raise PermissionLacking("Spark's socket: the other end is another user's")
+        raise PermissionLacking("Spark's socket: the other end belongs to another user")
 
 
 def send(connection: socket.socket, message: Any) -> None:

@@ -1,4 +1,4 @@
-"""Where a source stands: what LMDB, the slot, the server and the topics say.
+"""Positions of a source, from LMDB, the slot, the server and the topics.
 
 Only looks, whether an instance runs or not. What cannot be asked is left out, and said;
 the verdict is what `run` would do, by the start table.

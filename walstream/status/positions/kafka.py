@@ -49,9 +49,9 @@ def _verdict(
         if problem is not None:
             return refusal(problem, name, config.secrets.scrub)
     if (process := _process(folder)) is not None:
-        text = f"process {process} passes records on, as group {source.group!r}"
+        text = f"process {process} relays records as group {source.group!r}"
         return Verdict(StartOutcome.CHAINING, text)
-    text = f"run would go on where group {source.group!r} is"
+    text = f"run would continue where group {source.group!r} is"
     return Verdict(StartOutcome.CHAIN, text)
 
 
@@ -67,6 +67,6 @@ def _notes(seen: GroupSight) -> Iterator[Finding]:
         yield note(
             "upstream-topic-missing",
             listed(seen.missing),
-            "does not exist upstream, or may not be seen",
-            "run would wait for it, and pass on the others",
+            "does not exist upstream, or this user may not see it",
+            "run would wait for it and relay the others",
         )

@@ -1,4 +1,4 @@
-"""What is known of a source from each side, as `positions show --json` prints it."""
+"""Model of a source's positions, as `positions show --json` prints it."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,7 +25,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class StateFacts:
-    """What the state folder says; empty before the first start."""
+    """Facts of the state folder; empty before the first start."""
 
     process: str | None = None  # that streams the source now
     resume: ShownLsn | None = None
@@ -52,7 +52,7 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What the topics' ends say."""
+    """Facts of the topics' ends."""
 
     last: LastOp | None  # of this source, the furthest
     topics: list[TopicEnd]
@@ -74,7 +74,7 @@ class StartOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `run` would do."""
+    """Verdict: what `run` would do."""
 
     outcome: StartOutcome
     text: str
@@ -119,7 +119,7 @@ class PolledStanding:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """How far a group is in one partition."""
+    """Progress of a group in one partition."""
 
     topic: str
     partition: int

@@ -68,7 +68,7 @@ def _verdict(
     if obstacle := kept.problem or sight.obstacle:
         return refusal(obstacle, name, config.secrets.scrub)
     if process is not None:
-        text = f"process {process} polls it, and goes on from here after a crash"
+        text = f"process {process} polls it, and would continue from here after a crash"
         return Verdict(StartOutcome.POLLING, text)
     if not kept.tables:
         return Verdict(
@@ -85,7 +85,7 @@ def _notes(kept: StoredPolls, tables: list[TableStanding]) -> Iterator[Finding]:
         yield note(
             "not-configured",
             f"table {name}",
-            "has a position, and is not configured",
-            "it is kept until the source is reset: configured again, the table goes on"
-            " from there",
+            "has a position but is not configured",
+            "the position stays until the source is reset: if you configure the table "
+            "again, it continues from there",
         )

@@ -1,4 +1,4 @@
-"""What `run` would do with a source: asked of the start table that `run` asks.
+"""Verdict on a source: what `run` would do, by its own start table.
 
 The rows that stop it come with the error that `run` would end with.
 """
@@ -30,7 +30,7 @@ _WAITS: Final = Transient.exit_code
 
 @dataclass(slots=True)
 class StartFacts:
-    """What the start table asks for, as far as it could be asked."""
+    """Inputs of the start table, as far as they could be read."""
 
     name: str  # of the source
     source: PostgresSource
@@ -116,8 +116,8 @@ def _say_in_use(seen: StartFacts, at: Lsn) -> Verdict:
         who += f" ({reader.application})"
     raise Transient(
         f"slot {seen.source.slot!r} is in use by {who}",
-        hint="stop that one; or end its session; or, unless walstream runs:"
-        " walstream run --take-over, which ends it too",
+        hint="stop that one, or end its session; or, unless walstream runs: walstream "
+        "run --take-over, which also ends it",
         repair=Repair(sql=f"SELECT pg_terminate_backend({pid});") if pid else NO_REPAIR,
     )
 
@@ -144,9 +144,9 @@ def remarks(
             subject,
             f"Kafka holds a change {at}, beyond the server's WAL, which ends at"
             f" {show(server.flush_lsn)}",
-            "this server never wrote it: was it restored to an earlier state, or is"
-            " the record older than a reset? Consumers that do not follow the epoch"
-            " take what comes next for repeats",
+            "this server never wrote it: either it was restored to an earlier state, "
+            "or the record is older than a reset. Consumers that ignore the epoch "
+            "will treat the next changes as repeats",
         )
 
 
@@ -156,7 +156,7 @@ def _beside_position(subject: str, at: str, lsn: Lsn, resume: Lsn) -> Iterator[F
             "topics-beyond-position",
             subject,
             f"Kafka holds changes up to {at}, beyond the position {show(resume)}",
-            "they come again, under the same names: as after a crash, or a rewind",
+            "they are sent again under the same names, as after a crash or a rewind",
         )
     elif resume - lsn > _FAR:
         yield note(

@@ -54,7 +54,7 @@ def _unprivileged() -> Account:
     found = _look_up(_NAME) or _create() or _look_up(_FALLBACK)
     if found is None:
         raise ConfigError(
-            "the server may not run as root, and no other account is to be had",
+            "the server may not run as root, and no other account is available",
             hint=f"useradd --system {_NAME}",
         )
     return found

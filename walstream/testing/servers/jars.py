@@ -51,10 +51,10 @@ def verify(jars: list[Path], hashes: Mapping[str, str]) -> None:
         if found != wanted:
             known_as = f"not {wanted}" if wanted else "and walstream knows none of it"
             raise ConfigError(
-                f"Kafka {VERSION}: {jar} is not what was published under that name:"
-                f" its SHA-256 is {found}, {known_as}",
-                hint=f"rm '{jar}' and try again; where it comes back so, a mirror or"
-                " a proxy between here and Maven Central changes it",
+                f"Kafka {VERSION}: {jar} is not the file published under that name: "
+                f"its SHA-256 is {found}, {known_as}",
+                hint=f"rm '{jar}' and try again; where it comes back so, a mirror or a "
+                "proxy on the way to Maven Central changes it",
             )
 
 

@@ -1,4 +1,4 @@
-"""What the throw-away servers share: a folder, a child process, and a sure end.
+"""Base of the throw-away servers: a folder, a child process, and a sure end.
 
 A server ends with its `with` block, with `close`, with the interpreter, and, by its
 tether, with the interpreter's violent death.

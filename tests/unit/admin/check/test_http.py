@@ -33,7 +33,7 @@ def test_the_address_of_probes_is_looked_at_too(tmp_path: Path) -> None:
     with taken:
         (found,) = inspect(config(tmp_path, listen="", probes=said(taken)))
         assert found.exit_code == 2
-        assert found.what.startswith(f"http.probes: {said(taken)} cannot be had")
+        assert found.what.startswith(f"http.probes: {said(taken)} is not available")
 
 
 def test_one_that_nobody_wrote_only_switches_http_off(

@@ -60,7 +60,7 @@ def test_every_table_that_cannot_be_polled_is_named(tmp_path: Path) -> None:
         ("table", "table none", 2),
         ("table", "table texts", 2),
     ]
-    assert stops[1].what.startswith("the key id is no integer")  # named once
+    assert stops[1].what.startswith("the key id is not an integer")  # named once
 
 
 def test_a_position_above_all_rows_is_a_warning(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_tables_without_a_mark_for_one_reason_are_one_note_with_its_grant(
     (note,) = seen(monkeypatch, tmp_path, DatabaseInspection({"t": table, "u": table}))
     assert note.subject == "tables t, u"
     assert note.repair.sql == grant
-    other = TableInspection(lacks_mark="a replica does not know")
+    other = TableInspection(lacks_mark="a replica does not show")
     (note,) = seen(
         monkeypatch, tmp_path, DatabaseInspection({"t": other, "u": TableInspection()})
     )

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -38,6 +39,17 @@ class Shelf:
             Partition(topic, number): OffsetBounds(0, end)
             for topic in topics
             for number, end in enumerate(self.ends[topic])
+        }
+
+    def since(
+        self, partitions: Iterable[Partition], timestamp_ms: int
+    ) -> dict[Partition, int | None]:
+        """Find a time: the record at offset N is of N ms."""
+        return {
+            one: timestamp_ms
+            if timestamp_ms < self.ends[one.topic][one.number]
+            else None
+            for one in partitions
         }
 
     def assign(self, offsets: Mapping[Partition, int]) -> None:
@@ -99,6 +111,18 @@ def test_from_now_begins_at_the_ends() -> None:
     assert watch.read() == []
     watch.shelf.ends["a"] = [3, 5]
     assert watch.read() == [("a", 1, 4)]
+
+
+def test_from_a_time_begins_there_or_at_the_end() -> None:
+    since = datetime.fromtimestamp(0.003, UTC)
+    watch = Watch(Shelf(a=[5, 2]), "a", span=Span(since=since))
+    watch.follower.begin()
+    assert watch.told == [
+        "1 topic, 2 partitions, from 1970-01-01T00:00:00+00:00; Ctrl-C ends"
+    ]
+    assert watch.read() == [("a", 0, 3), ("a", 0, 4)]
+    watch.shelf.ends["a"] = [5, 3]
+    assert watch.read() == [("a", 1, 2)]
 
 
 def test_what_comes_after_the_start_lies_beyond_the_end() -> None:

@@ -68,15 +68,16 @@ def test_a_stop_may_come_while_partitions_are_assigned() -> None:
     assert set(stopped) == {None}
 
 
+@pytest.mark.parametrize("topic", ["t", "t*"])
 def test_kafka_away_is_one_line_and_its_return_another(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    topic: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("consumer.group.broker_outage._ASK_EVERY_S", 0.1)
     kafka, wish, port = Mocked(), threading.Event(), free_port()
     kafka.write("t", 1)
     fetcher = Fetcher(
         consumer_settings("g", {"bootstrap.servers": f"127.0.0.1:{port}"}),
-        ["t"],
+        [topic],
         lambda _lane: Nothing(),
         wish,
         stop_timeout_s=20,

@@ -52,3 +52,11 @@ def test_the_admin_client_gets_what_it_knows() -> None:
         "log.connection.close": False,
         "log_level": 2,  # the consumer says that Kafka is away, once
     }
+
+
+def test_patterns_of_topics_are_looked_for_often_unless_it_is_given() -> None:
+    interval = "topic.metadata.refresh.interval.ms"
+    assert interval not in consumer_settings("g", {})
+    assert consumer_settings("g", {}, ["a.*"])[interval] == 10_000
+    assert consumer_settings("g", {interval: 5}, ["a.*"])[interval] == 5
+    assert "topic.blacklist" not in admin_settings(consumer_settings("g", {}, ["*"]))

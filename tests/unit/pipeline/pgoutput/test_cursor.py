@@ -74,7 +74,7 @@ def test_tuple_without_unchanged_values_says_so() -> None:
         (b"\0", "payload ends"),
         (b"\0\1", "payload ends"),
         (b"\0\2n", "payload ends"),
-        (b"\0\1t\0\0\0", "length wanted"),
+        (b"\0\1t\0\0\0", "length expected"),
         (b"\0\1t\0\0\0\2x", "longer than its payload"),
         (b"\0\1t\xff\xff\xff\xff", "longer than its payload"),  # -1, were it signed
         (b"\0\1t\x7f\xff\xff\xffx", "longer than its payload"),

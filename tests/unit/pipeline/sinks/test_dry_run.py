@@ -89,7 +89,7 @@ def test_a_truncate_follows_its_rule() -> None:
         sink(on_truncate="stop").send(op(Kind.TRUNCATE), TRANSACTION)
     dry = sink(format="tungsten")
     (line,) = said(dry, op(Kind.TRUNCATE), op(Kind.TRUNCATE))
-    assert "no form in tungsten" in line["event"]
+    assert "tungsten has no record" in line["event"]
     assert dry.tally.dropped == {"public.t": 2}
 
 
@@ -113,7 +113,7 @@ def test_a_handlers_record_is_said_too() -> None:
 
 
 def test_what_it_cannot_write_is_refused_as_everywhere() -> None:
-    with pytest.raises(HistoryError, match="no whole old row"):
+    with pytest.raises(HistoryError, match="no complete old row"):
         sink(strict=True).send(op(absent=True), TRANSACTION)
     assert sink().knows(TABLE)
     router = Router("app", RoutingRules({}, "x" * 249 + "{table}", ""))

@@ -35,10 +35,10 @@ def test_our_slot_may_hold_what_the_alarm_allows() -> None:
     assert not list(of_ours(SLOT, 2 * GIB))
     (idle,) = of_ours(SLOT, GIB)
     assert "2.0 GiB" in idle.what
-    assert "nobody reads" in idle.why
+    assert "no client reads" in idle.why
     assert idle.repair.command == "walstream run"
     (read,) = of_ours(READ, GIB)
-    assert "nobody reads" not in read.why
+    assert "no client reads" not in read.why
     assert read.repair.command == "walstream status"
 
 

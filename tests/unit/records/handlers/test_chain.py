@@ -123,7 +123,7 @@ def test_columns_that_no_table_has_are_named() -> None:
         ]
     )
     first, second = chain.idle([TABLE])
-    assert "['typo']" in str(first)
+    assert "tables has: typo" in str(first)
     assert "'rename_columns'" in str(second)
     assert chain.idle([]) == []
 

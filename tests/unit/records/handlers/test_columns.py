@@ -56,12 +56,12 @@ def test_a_table_without_the_column_stays_what_it_is() -> None:
 
 @pytest.mark.parametrize("columns", [["id"], ["a", "b", "id"]])
 def test_a_key_column_is_not_dropped(columns: list[str]) -> None:
-    with pytest.raises(ConfigError, match="its key is made of"):
+    with pytest.raises(ConfigError, match="part of its key"):
         DropColumns(TABLE, {"columns": columns})
 
 
 def test_some_column_is_left() -> None:
-    with pytest.raises(ConfigError, match="without a column"):
+    with pytest.raises(ConfigError, match="removes every column"):
         DropColumns(Table("public", "t", ("a",)), {"columns": ["a"]})
 
 
@@ -80,5 +80,5 @@ def test_names_may_be_exchanged() -> None:
 
 
 def test_two_columns_do_not_get_one_name() -> None:
-    with pytest.raises(ConfigError, match=r"two columns \['b'\]"):
+    with pytest.raises(ConfigError, match=r"two columns called b"):
         RenameColumns(TABLE, {"columns": {"a": "b"}})

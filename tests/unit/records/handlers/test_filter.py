@@ -68,7 +68,7 @@ def test_a_truncate_passes_a_filter_by_value() -> None:
         (MINE, OTHER, [Kind.DELETE]),
         (OTHER, MINE, [Kind.INSERT]),
         (OTHER, ["1", "b", "y"], []),
-        # an old row that does not tell
+        # an old row that does not show
         (None, MINE, [Kind.UPDATE]),
         (None, OTHER, [Kind.DELETE]),
         (["1", OMITTED, OMITTED], MINE, [Kind.UPDATE]),
@@ -119,7 +119,7 @@ def test_a_delete_that_does_not_tell_passes() -> None:
     ],
 )
 def test_a_row_that_does_not_tell_is_refused(silent: ReplicationOp) -> None:
-    with pytest.raises(WalstreamError, match="does not tell"):
+    with pytest.raises(WalstreamError, match="does not show"):
         list(by_value().handle(silent))
 
 

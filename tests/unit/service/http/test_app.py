@@ -102,7 +102,7 @@ def test_metrics_can_be_read_in_every_state(board: Change, state: str) -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_the_page_says_the_same(board: Change, state: str) -> None:
     text = client(board(**STATES[state])).get("/").text
-    assert ("All is well" in text) == (state == "streaming")
+    assert ("Healthy" in text) == (state == "streaming")
     assert ("In error" in text) == (state not in WELL)
 
 

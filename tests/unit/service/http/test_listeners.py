@@ -101,7 +101,7 @@ def test_where_one_cannot_be_had_all_stay(faces: tuple[Listeners, int, int]) -> 
     (taken,) = listen("127.0.0.1:0")
     port = int(said(taken).rpartition(":")[2])
     free = free_port()
-    with taken, pytest.raises(ConfigError, match=r"http\.probes: .* cannot be had"):
+    with taken, pytest.raises(ConfigError, match=r"http\.probes: .* is not available"):
         made.follow(configured(free, port))
     assert asked(main, "/ready") == 401
     assert asked(probes, "/ready") == 200
@@ -128,7 +128,7 @@ def test_where_a_wider_one_cannot_be_had_all_stay(
     made, main, probes = faces
     (taken,) = listen("127.0.0.1:0")
     wanted = config(listen=f"0.0.0.0:{main}", probes=said(taken), token=TOKEN)
-    with taken, pytest.raises(ConfigError, match=r"http\.probes: .* cannot be had"):
+    with taken, pytest.raises(ConfigError, match=r"http\.probes: .* is not available"):
         made.follow(wanted)
     made.publish(snapshot(told()))
     wait_until(lambda: asked(main, "/ready") == 401, 10, "listen stays")

@@ -8,7 +8,7 @@ from walstream.service.http.socket import listen, said
 
 def test_a_port_that_is_taken_is_said_with_its_key() -> None:
     (taken,) = listen("127.0.0.1:0")
-    with taken, pytest.raises(ConfigError, match=r"http.listen: .* cannot be had"):
+    with taken, pytest.raises(ConfigError, match=r"http.listen: .* is not available"):
         listen(said(taken))
 
 

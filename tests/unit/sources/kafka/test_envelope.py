@@ -45,7 +45,7 @@ def test_a_record_names_its_table_and_position(
 
 @pytest.mark.parametrize("form", list(READERS))
 def test_anything_else_is_refused(form: str) -> None:
-    with pytest.raises(WalstreamError, match=f"no {form} record"):
+    with pytest.raises(WalstreamError, match=f"not an {form} record"):
         READERS[form](b"{}")
 
 

@@ -68,7 +68,7 @@ def test_a_group_that_stored_offsets_and_has_none_does_not_begin() -> None:
     made = topics(folder, brokers)
     assert read(made.begins(UP)).topic == "id"
     made.note_begun({UP, "unknown"})
-    with pytest.raises(HistoryError, match="has none any more: Kafka del") as caught:
+    with pytest.raises(HistoryError, match="which are gone: Kafka del") as caught:
         topics(folder, brokers).begins(UP)
     command = caught.value.repair.command
     assert f"--topic {UP} --reset-offsets --to-earliest" in command

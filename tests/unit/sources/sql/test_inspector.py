@@ -27,7 +27,7 @@ def test_the_keys_that_are_there_are_told(tmp_path: Path) -> None:
     assert found.obstacle is None
     assert (found.tables["t"].oldest, found.tables["t"].newest) == (3, 7)
     assert found.tables["empty"].newest is None
-    assert "does not tell which transactions" in found.tables["t"].lacks_mark
+    assert "does not show open transactions" in found.tables["t"].lacks_mark
 
 
 def test_a_table_that_cannot_be_polled_hides_no_other(tmp_path: Path) -> None:
@@ -36,14 +36,14 @@ def test_a_table_that_cannot_be_polled_hides_no_other(tmp_path: Path) -> None:
     assert found.tables["t"].newest == 7
     assert isinstance(found.obstacle, ConfigError)
     assert "no table none" in str(found.obstacle)
-    assert "is no integer" in str(found.tables["texts"].problem)
+    assert "is not an integer" in str(found.tables["texts"].problem)
 
 
 def test_a_database_that_cannot_be_asked_is_one_problem(tmp_path: Path) -> None:
     found = visit(source_of(configured(tmp_path, {"t": {}, "u": {}})))
     assert not found.tables
     assert found.obstacle is found.problem
-    assert "no SQLite file" in str(found.problem)
+    assert "SQLite file" in str(found.problem)
 
 
 def test_a_database_that_is_busy_is_asked_once_for_all_tables(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_keys_that_have_grown_past_the_position_are_said_to_be_of_another_table(
     None
 ):
     found = error("t", 20, KeyExtent(1, 300, None))
-    assert "was made anew" in str(found)
+    assert "was created again" in str(found)
     assert "or to 20" in found.hint
 
 

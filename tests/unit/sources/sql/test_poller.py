@@ -473,7 +473,7 @@ def test_keys_that_grew_past_the_position_are_known_by_their_sequence(
     table.keys.add(4)
     poller.poll()
     table.keys, table.sequence = set(range(1, 10)), "7 10 9"
-    with pytest.raises(KeysRestarted, match="made anew"):
+    with pytest.raises(KeysRestarted, match="created again"):
         made(table, positions).poll()
     assert table.sent == [1, 2, 3, 4]
     TableProgress(positions, "t", GapBounds(HOUR_S, 9)).rewind(

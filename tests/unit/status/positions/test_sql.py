@@ -63,7 +63,7 @@ def test_what_run_would_stop_with_is_the_verdict(tmp_path: Path) -> None:
     found = look(config)
     assert found.verdict.outcome is StartOutcome.STOP
     assert found.verdict.problem is not None
-    assert "no SQLite file" in found.verdict.problem.what
+    assert "SQLite file" in found.verdict.problem.what
     assert found.tables[0].state.position == 7
     execute(file_of(tmp_path), TABLE)
     (state_of(config) / "data.mdb").write_bytes(b"x" * 8192)

@@ -34,7 +34,7 @@ def test_a_jar_that_is_not_the_published_one_is_not_run(tmp_path: Path) -> None:
     assert name in known()
     memory = tmp_path / "jars"
     remember(memory, [_jar(tmp_path / name)])
-    with pytest.raises(ConfigError, match=f"{name} is not what was published") as told:
+    with pytest.raises(ConfigError, match=f"{name} is not the file published") as told:
         kafka_class_path(memory)
     assert known()[name] in str(told.value)
     assert f"rm '{tmp_path / name}'" in str(told.value)

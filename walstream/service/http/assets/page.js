@@ -1,6 +1,6 @@
 "use strict";
-// Fetches this very page every two seconds and takes over what has changed: the numbers
-// are the server's, as without JavaScript, and focus and scrolling stay where they are.
+// Fetches this page every two seconds and replaces what has changed: the server computes
+// all numbers, as without JavaScript, and focus, selection and scrolling stay.
 const EVERY_MS = 2000;
 const lives = (root) => [...root.querySelectorAll("[data-k]")];
 const keys = (root) => lives(root).map((one) => one.dataset.k).join("\n");
@@ -30,13 +30,13 @@ function take(fresh) {
 
 async function look() {
   try {
-    const answer = await fetch("/", { cache: "no-store", signal: AbortSignal.timeout(5000) });
+    const answer = await fetch(location.pathname + location.search, { cache: "no-store", signal: AbortSignal.timeout(5000) });
     if (!answer.ok) throw new Error(answer.status);
     take(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch {
     const verdict = document.getElementById("verdict");
     verdict.className = "verdict bad";
-    say(verdict, "✗ walstream does not answer: what is below is old");
+    say(verdict, "✗ walstream does not answer: the figures below are old");
     document.title = "✗ walstream does not answer";
   }
   setTimeout(look, EVERY_MS);

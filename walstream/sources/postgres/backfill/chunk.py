@@ -18,11 +18,11 @@ from walstream.spark.outcome import Unreadable
 
 
 class Void(Transient):
-    """The chunk cannot be read under its snapshot any more: begin the table again."""
+    """The chunk can no longer be read under its snapshot: begin the table again."""
 
 
 class SnapshotGone(Void):
-    """Who exported the snapshot is gone, and nobody can import it any more."""
+    """The session that exported the snapshot is gone, and so is the snapshot."""
 
 
 class TableRewritten(Void):
@@ -37,7 +37,7 @@ class Doubtful(Unreadable):
 
 @dataclass(frozen=True, slots=True)
 class ChunkRelation:
-    """What a chunk is read from, and the table that its rows go out as.
+    """Relation of a chunk, and the table under which its rows are sent.
 
     These differ for a partition whose root is published.
     """
@@ -85,7 +85,7 @@ Span = PageRange | KeyRange | None
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one task reads."""
+    """Range that one task reads."""
 
     number: int
     relation: ChunkRelation

@@ -1,4 +1,4 @@
-"""Tasks of an earlier start: none sends a row any more when this is through.
+"""Fencing of an earlier start's tasks: afterwards none can send a row.
 
 Those of this machine are waited for, by their leash. Those elsewhere cannot be asked:
 the session whose snapshot they read is ended, and their transactions are fenced. A task

@@ -6,7 +6,6 @@ that met what passes is put back, and tried again for as long as that takes.
 """
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -41,7 +40,7 @@ Empty = Callable[[Table, int, int], None]
 
 
 class JobListener(Protocol):
-    """Who is told how it goes."""
+    """Observer of a job's progress."""
 
     def done(self, table: str, rows: int) -> None:
         """Note that a table's last chunk was delivered, and its rows in all."""
@@ -58,7 +57,7 @@ class JobListener(Protocol):
 
 @dataclass(slots=True)
 class JobProgress:
-    """How far a job is."""
+    """Progress of a job."""
 
     chunks: int
     size: int  # of the tables in PostgreSQL, about, in bytes
@@ -84,6 +83,7 @@ class JobProgress:
             share=share,
             left_s=elapsed_s * (1 - share) / share if share else None,
             waits=self.waits,
+            elapsed_s=elapsed_s,
         )
 
 
@@ -123,8 +123,7 @@ class Job:
     def run(self, stop: Stop) -> bool:
         """Run until all is done; False: a stop came first.
 
-        Raises Void when the snapshot cannot be read any more, and what needs an
-        operator.
+        Raises Void when the snapshot can no longer be read, and errors for an operator.
         """
         while self._left and not stop.requested:
             self._put_back = 0
@@ -208,8 +207,7 @@ class Job:
         self._outcome.look()
         if runtime.monotonic() - self._told >= _TELL_EVERY_S:
             self._told = runtime.monotonic()
-            if not sys.stderr.isatty():  # else a bar tells
-                _log.info("backfilling", **_said(self.progress))
+            _log.info("backfilling", **_said(self.progress))
 
     def _count(self, done: ChunkDone) -> None:
         chunk = self._left.pop(done.number, None)
@@ -235,8 +233,8 @@ class Job:
     def _postpone(self, chunk: ChunkPostponed) -> None:
         """Leave a chunk for the next drive; say why, once for each drive.
 
-        One whose workers die each time is no victim of what passes: its table is given
-        up, as Spark does where it can try a chunk again by itself.
+        A chunk whose workers die each time does not suffer from a passing fault: its
+        table is given up, as Spark does where it can retry a chunk.
         """
         error = chunk.error
         if chunk.died and chunk.number in self._left:

@@ -1,7 +1,7 @@
 """A table's key as its index orders it, and the COPY of the rows that come behind one.
 
 Operators are named with their schemas: those of the index, wherever they are. The
-session's search_path leads to none that is somebody else's.
+session's search_path leads to no other user's.
 """
 
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ WHERE c.relkind IN ('r', 'p')
 
 
 class Operators(NamedTuple):
-    """How two values of a key's column are compared, wherever the operators are."""
+    """Comparison of two values of a key's column, wherever the operators are."""
 
     less: str  # "": that of its type
     equal: str
@@ -99,17 +99,17 @@ def find(connection: Connection, name: str) -> Keyed:
     schema, bare, key, collations, operators, led_astray, order = row
     if not key:
         raise ConfigError(
-            f"table {name!r} has no row key: its old rows cannot come in beside"
-            " the stream",
-            hint="give it a primary key or a replica identity; or let a new start"
-            " bring all rows: walstream positions reset SOURCE, then run",
+            f"table {name!r} has no row key: its existing rows cannot be sent while "
+            "the source streams",
+            hint="give it a primary key or a replica identity; or start from scratch, "
+            "with all rows: walstream positions reset SOURCE, then run",
         )
     if led_astray:
         raise ConfigError(
             f"the type of {', '.join(led_astray)}, of the key of table {name!r}, has an"
             " implicit cast: values would be compared as those of another type",
-            hint="drop the cast, or make it AS ASSIGNMENT; or let a new start"
-            " bring all rows: walstream positions reset SOURCE, then run",
+            hint="drop the cast, or make it AS ASSIGNMENT; or start from scratch, with "
+            "all rows: walstream positions reset SOURCE, then run",
         )
     return Keyed(
         schema,

@@ -26,7 +26,7 @@ _MOST_CHUNKS: Final = 4096  # of one relation: each is remembered until the end
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """What will be read, and what cannot be."""
+    """Plan of a backfill: what to read, and what cannot be read."""
 
     chunks: list[Chunk]
     refused: dict[str, WalstreamError]  # why, by table: `schema.table`

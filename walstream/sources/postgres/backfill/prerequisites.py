@@ -1,4 +1,4 @@
-"""What would keep a backfill from its work, asked before anything is created."""
+"""Prerequisites of a backfill, checked before anything is created."""
 
 from collections.abc import Iterator, Mapping
 

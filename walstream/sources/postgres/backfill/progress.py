@@ -1,4 +1,4 @@
-"""What is left of a backfill: kept beside the position. Pure."""
+"""Progress of a backfill, stored beside the position. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What tasks on other machines may still do: read a snapshot, and send chunks."""
+    """Tasks on other machines that may still read a snapshot and send chunks."""
 
     session: str  # that holds the snapshot, as `Holder.session`
     chunks: int  # the highest number
@@ -68,7 +68,7 @@ class BackfillProgress:
     def wanting(
         self, captured: Iterable[str], *, anew: bool, others: Iterable[str] = ()
     ) -> Self:
-        """Add tables; `anew`: readers are to empty them first."""
+        """Add tables; `anew`: readers have to empty them first."""
         tables = [*captured, *others]
         wanted = dict.fromkeys([*self.tables, *tables])
         emptied = dict.fromkeys([*self.replace, *(tables if anew else ())])

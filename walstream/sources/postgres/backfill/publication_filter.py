@@ -1,4 +1,4 @@
-"""What publications let through of tables: columns, rows, and whether inserts."""
+"""Filter of publications on tables: columns, rows, and whether inserts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ _NAMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDatabase:
-    """Where a snapshot is read; picklable."""
+    """Database and snapshot to read; picklable."""
 
     dsn: str = field(repr=False)
 
@@ -111,7 +111,7 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
     named = (relation.schema, relation.name, relation.oid)
     # by now, not by the snapshot: what was read is what has the name now
     if connection.execute(_NAMED, named).fetchone() != (True,):
-        raise TableRewritten(f"{relation.full_name!r} has another name meanwhile")
+        raise TableRewritten(f"{relation.full_name!r} was renamed meanwhile")
     oid = (relation.oid,)
     stored = connection.execute(_STORED, oid).fetchone()
     if stored == (True,) and connection.execute(_UNCHANGED, oid).fetchone() != (True,):
@@ -132,8 +132,8 @@ def _judged(error: psycopg.Error, chunk: Chunk) -> Exception:
     if state == _DENIED:
         return Unreadable(
             text,
-            hint=f"the right to read {chunk.relation.full_name!r} was taken away, or"
-            " row-level security hides its rows: grant it, or read as another role",
+            hint=f"the right to read {chunk.relation.full_name!r} was revoked, or "
+            "row-level security hides its rows: grant it, or read as another role",
         )
     return (Doubtful if state.startswith(_DOUBTFUL) else Unreadable)(text)
 

@@ -120,8 +120,8 @@ class SnapshotBackfill:
             if self._site.source.backfill == "only":
                 again = "walstream run"
             raise ChunkFailed(
-                f"{len(failed)} of the tables were given up: {failed[name]}",
-                hint="correct what it says, then read them again",
+                f"{len(failed)} tables were not backfilled: {failed[name]}",
+                hint="fix that, then read them again",
                 repair=Repair(command=again),
             )
 
@@ -188,11 +188,13 @@ class SnapshotBackfill:
         self._holder = None
         holder.close()
         self.fence(around.header)  # also of what Spark took for dead, and tried again
+        given_up = self.record.failed if self.record else {}
         _log.info(
             "backfill ended",
+            tables=len(set(record.tables) - given_up.keys()),
             rows=job.progress.rows,
             seconds=round(runtime.monotonic() - began, 1),
-            given_up=sorted(self.record.failed) if self.record else [],
+            given_up=sorted(given_up),
         )
         return True
 
@@ -212,7 +214,7 @@ class SnapshotBackfill:
     def _plan(
         self, holder: Holder, around: Surroundings, wishes: Mapping[str, KeyedTable]
     ) -> list[Chunk]:
-        """Cut what is left into chunks; leave out what cannot be read any more."""
+        """Cut the rest into chunks; leave out what can no longer be read."""
         record = self.record
         if record is None:
             return []

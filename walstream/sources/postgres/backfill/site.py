@@ -1,4 +1,4 @@
-"""What a source's backfill stands on: its configuration, and what a start found."""
+"""Site of a source's backfill: its configuration, and facts of the start."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from walstream.spark import session as spark
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Whose backfill it is, and what it stands on."""
+    """Source of a backfill, and its resources."""
 
     config: Config
     name: str  # of the source
@@ -39,7 +39,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a stream's start found."""
+    """Facts of a stream's start."""
 
     facts: Mapping[str, TableFacts]
     publications: Sequence[str]

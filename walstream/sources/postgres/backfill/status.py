@@ -1,4 +1,4 @@
-"""How a backfill is: from its record, and from the worker that runs it."""
+"""Status of a backfill, from its record and from the worker that runs it."""
 
 import shlex
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from walstream.sources.report import BackfillReport
 
 @dataclass(frozen=True, slots=True)
 class BackfillStatus:
-    """What is left of the rows that were there before."""
+    """Existing rows that are still to be sent."""
 
     state: str  # running | waiting | done | incomplete
     tables: list[str]  # that are not finished

@@ -23,7 +23,7 @@ from walstream.sources.postgres.backfill.progress import (
 
 @dataclass(frozen=True, slots=True)
 class BackfillHead:
-    """What concerns all tables."""
+    """Facts for all tables."""
 
     lsn: Lsn
     rows: int

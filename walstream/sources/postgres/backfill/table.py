@@ -1,4 +1,4 @@
-"""What is read of a table: its relations, and what the publications let through.
+"""Tables to read: their relations, and what the publications let through.
 
 A partition root has no rows: its leaves are read, and their rows go out as the root's.
 """
@@ -220,7 +220,7 @@ def _denied(
     denied = {
         relation.oid: PermissionLacking(
             f"row-level security hides rows of {relation.full_name!r} from {role!r}",
-            hint="read as a role that it does not concern",
+            hint="read as a role that may see all rows",
             repair=Repair(sql=_bypass(role)),
         )
         for relation in hidden
@@ -229,7 +229,7 @@ def _denied(
         if relation.oid in lacking:
             denied[relation.oid] = PermissionLacking(
                 f"role {role!r} may not read {relation.full_name!r}",
-                hint="the table's owner has to grant it",
+                hint="the table's owner can grant it",
                 repair=Repair(sql=_grant(relation, role)),
             )
     return denied

@@ -1,4 +1,4 @@
-"""What Spark runs for each chunk: read it, encode it, send it, see it delivered.
+"""Task for one chunk in Spark: read it, encode it, send it, wait for delivery.
 
 Pickled into a worker with its database and its sinks. What it raises, Spark tries again
 and shows to people: so an error says the chunk and the cause, never a value, a secret

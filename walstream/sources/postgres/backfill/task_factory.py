@@ -29,7 +29,7 @@ from walstream.spark.leash import Leash
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
-    """What tasks read, and what they write on its rows."""
+    """Resources of tasks: what they read, and the settings of their records."""
 
     name: str  # as exported
     lsn: Lsn  # of its rows

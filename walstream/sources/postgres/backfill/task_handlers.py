@@ -104,8 +104,9 @@ class HandledRows:
         )
         if route is None or route.topic != wanted:
             raise ConfigError(
-                f"a handler gives rows of table {read.full_name!r} as those of"
-                f" {table.full_name!r}, which go to another topic: not in a backfill",
+                f"a handler returns rows of table {read.full_name!r} as those of "
+                f"{table.full_name!r}, which has another topic: a backfill cannot do "
+                "that",
                 hint="map both tables to one topic",
             )
         made = route, self._make_encoder(table, self._context)

@@ -30,7 +30,7 @@ from walstream.telemetry.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class TopicShape:
-    """What a record must fit."""
+    """Limits of a record."""
 
     partitions: int
     limit: int  # bytes of a record

@@ -1,9 +1,9 @@
-"""What the source's state says of each sink that is not in its stream.
+"""State of each sink that is not in its source's stream.
 
-copying   the slot is being copied; the source's own position covers the sink still
-away      a worker of its own streams to the sink, from the copy
-back      it is in the source's stream again; the copy is to be dropped
-dropped   it was given up, as `on_failure` says: it gets nothing any more
+copying the slot is being copied; the source's own position covers the sink still away a
+worker of its own streams to the sink, from the copy back it is in the source's stream
+again; the copy is to be dropped dropped it was given up, as `on_failure` says: it no
+longer gets anything
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ COPYING, AWAY, BACK, DROPPED = "copying", "away", "back", "dropped"
 
 @dataclass(frozen=True, slots=True)
 class DetachedSink:
-    """How it is with one sink."""
+    """State of one sink."""
 
     phase: str
     slot: str  # the copy
@@ -29,7 +29,7 @@ class DetachedSink:
 
 @dataclass(frozen=True, slots=True)
 class HandoverPoint:
-    """Where one stream ends for a sink, and another begins."""
+    """Place where one stream ends for a sink, and another begins."""
 
     at: Lsn
 

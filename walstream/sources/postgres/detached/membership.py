@@ -1,4 +1,4 @@
-"""Has sinks leave a source's stream, and come back: what a loop may not wait for.
+"""Detaches and reattaches sinks of a stream; all blocking work runs in threads.
 
 Leaving: the sink is closed, the slot copied, and the sink's state made, before anybody
 else sends to it; until then the source's position stays where the sink is. Coming back:
@@ -88,17 +88,17 @@ class SinkMembership:
             if found is not None:
                 self._notes[sink] = found
                 _log.warning(
-                    "sink is given up: it gets nothing"
+                    "sink is dropped: it gets nothing"
                     if found.phase == DROPPED
                     else "sink is detached: it streams from a copy of the slot",
                     **{SINK: sink, ERROR: found.why},
                 )
         if wanted and wanted <= self._notes.keys():
             raise ConfigError(
-                f"no sink of source {self._home.source!r} is in its stream: each was"
-                " detached, or given up",
-                hint="give it one more; or, to begin anew with all of them:"
-                f" walstream positions reset {self._home.source}",
+                f"no sink of source {self._home.source!r} is in its stream: each was "
+                "detached or dropped",
+                hint="give it another sink; or start from scratch with all of them: "
+                f"walstream positions reset {self._home.source}",
             )
         return set(self._notes)
 
@@ -108,8 +108,8 @@ class SinkMembership:
         """Tidy up after a sink; give what is still so, None: it is in the stream."""
         if note.phase == AWAY and not wanted:
             _log.error(
-                "sink was detached, and the source has it no more: what it lacked from"
-                " here on it never got",
+                "sink was detached, and the source no longer feeds it: it never gets "
+                "the changes from here on",
                 **{SINK: sink, LSN: show(note.resume)},
             )
         gives_up = note.phase == AWAY and wanted and sink in self._given_up
@@ -162,7 +162,7 @@ class SinkMembership:
     # leaving
 
     def release(self, sink: Sink, resume: Lsn, why: str) -> None:
-        """Close a sink that was sent its last; have somebody go on from `resume`."""
+        """Close a sink that leaves; let another worker continue from `resume`."""
         drops = sink.name in self._given_up
         slot = self._home.copy_of(sink.name)
         note = DetachedSink(
@@ -171,14 +171,17 @@ class SinkMembership:
         said = {SINK: sink.name, ERROR: why, LSN: show(resume)}
         if drops:
             _log.error(
-                "sink is given up, as its on_failure says: it gets nothing from here",
+                "sink is dropped, as its on_failure says: it gets nothing from here on",
                 **said,
             )
         else:
             _log.error(
                 "sink is detached: it gets a copy of the slot",
                 **said,
-                **{SLOT: slot, HINT: "it comes back by itself when it can be sent to"},
+                **{
+                    SLOT: slot,
+                    HINT: "it comes back by itself when it can take records again",
+                },
             )
         joining = self._joining
         if joining is not None and joining.sink == sink.name:  # it was just back
@@ -191,7 +194,7 @@ class SinkMembership:
         self._leaving[sink.name] = _Leaving(sink, note, work)
 
     def gone(self, sink: Sink) -> bool:
-        """Return whether its `resume` is somebody else's to keep now."""
+        """Return whether another worker keeps its `resume` now."""
         leaving = self._leaving.get(sink.name)
         if leaving is None:
             return True
@@ -289,7 +292,7 @@ class SinkMembership:
         self._next_look = runtime.monotonic() + _AGAIN_S
         if error is not None:
             _log.warning(
-                "sink could not come back, and streams from its copy on",
+                "sink could not come back and still streams from its copy",
                 **{SINK: joining.sink, ERROR: str(error.args[0])},
             )
         return True
@@ -301,7 +304,7 @@ class SinkMembership:
         self._tidy(joining.sink, self._home.copy_of(joining.sink))
 
     def _tidy(self, sink: str, slot: str) -> None:
-        """Drop what is not needed any more; until that is done, again and again."""
+        """Drop what is no longer needed; retry until that is done."""
         while not self._over.is_set():
             try:
                 slot_copy.drop(self._home, sink, slot)

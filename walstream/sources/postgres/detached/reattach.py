@@ -70,7 +70,7 @@ class ReattachAttempt:
             runtime.sleep(_LOCK_EVERY_S)
         self.decide(comes=False)
         positions.write(JOINS.of(self.sink).entry(None))
-        raise Transient("its own worker did not come near in time")
+        raise Transient("its own worker did not catch up in time")
 
     def _take(self, home: Home, positions: LmdbStore) -> Lsn | None:
         """Take the sink over from a worker that ended where it should; None: not yet.

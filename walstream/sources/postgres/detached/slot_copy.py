@@ -47,8 +47,8 @@ def check_free(home: Home, slot: str) -> None:
     with session(home.dsn) as connection:
         if slots.find(connection, slot) is not None:
             raise Transient(
-                f"slot {slot!r} is there, and walstream did not make it",
-                hint=f"if nobody needs it: walstream slots drop {slot}",
+                f"slot {slot!r} exists, and walstream did not create it",
+                hint=f"if it is not needed: walstream slots drop {slot}",
             )
 
 

@@ -1,6 +1,6 @@
-"""The transactions that spoke of a table before a chunk of it was asked for.
+"""The transactions that changed a table before a chunk of it was requested.
 
-Nobody knows their rows any more, so each snapshot that rows come from has to see them.
+Their rows are no longer known, so each snapshot that rows come from has to see them.
 Those with a number when the table is begun are waited for, once: they were streamed
 unnoticed, or never. Of later ones the number is kept until some snapshot has seen it: a
 commit is in the stream before others see it, as long as a synchronous standby takes.
@@ -21,7 +21,7 @@ _LOOK_EVERY_S: Final = 0.2
 
 
 class TransactionQueries(Protocol):
-    """What is asked of it; each call may block."""
+    """Queries to the database; each call may block."""
 
     @property
     def mark(self) -> Callable[[], int]: ...

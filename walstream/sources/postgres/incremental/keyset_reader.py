@@ -69,7 +69,7 @@ class KeysetReader:
             connection.close()
 
     def mark(self) -> int:
-        """End a transaction of one's own; give its number, above all that have one."""
+        """Run an empty transaction; return its number, above all assigned ones."""
         with self._session("taking a transaction's number") as connection:
             row: Any = connection.execute(_MARK).fetchone()
             return int(row[0])
@@ -82,7 +82,7 @@ class KeysetReader:
 
     def blockers(self) -> str:
         """Name the sessions whose transactions run, and the prepared ones."""
-        with self._session("asking who runs") as connection:
+        with self._session("listing open transactions") as connection:
             running = connection.execute(_BLOCKERS).fetchall()
             prepared = connection.execute(_PREPARED).fetchall()
         return ", ".join(
@@ -175,7 +175,7 @@ class KeysetReader:
         if parts and not set(keyed.key) <= set(parts[0].relation.table.columns):
             raise ConfigError(
                 f"the publication's column list leaves out the key of table {name!r}",
-                hint="publish the key's columns, too",
+                hint="publish the key's columns too",
             )
         return keyed, parts
 

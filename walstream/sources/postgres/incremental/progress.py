@@ -1,8 +1,8 @@
-"""Which tables are read beside the stream, and how far: kept with the position.
+"""Progress of tables that are read beside the stream, stored with the position.
 
 Asked for by an operator, or by a publication that grew; every method but `report` is
-durable when it returns. A wish that was asked anew has another serial: what was done
-for the former one counts no more.
+durable when it returns. A repeated request has another serial: work for the former one
+no longer counts.
 """
 
 import threading
@@ -45,7 +45,7 @@ class TableRequest:
 
 @dataclass(frozen=True, slots=True)
 class TableRequests:
-    """What is kept of all tables."""
+    """Stored progress of all tables."""
 
     tables: Mapping[str, TableRequest]  # in the order asked
     next_chunk: int = FIRST_CHUNK
@@ -54,7 +54,7 @@ class TableRequests:
 
 @dataclass(frozen=True, slots=True)
 class IncrementalHead:
-    """What concerns all tables, as it is stored."""
+    """Stored facts for all tables."""
 
     next_chunk: int = FIRST_CHUNK
     next_serial: int = 1
@@ -77,7 +77,7 @@ def read(stored: StoredDocuments) -> TableRequests | None:
 
 
 class Told(Protocol):
-    """Who tells how the table is that is being read."""
+    """Reporter of the table that is being read."""
 
     @property
     def name(self) -> str: ...
@@ -107,7 +107,7 @@ class IncrementalProgress:
     def ask(
         self, tables: Iterable[str], *, replace: bool = False, anew: bool = False
     ) -> None:
-        """Want these tables read, behind those that are; again, where one failed.
+        """Queue these tables after the present ones; again if one failed.
 
         A table that is being read goes on, but for one that is now to be replaced; with
         `anew` it begins once more: what was read of it may be of no use.

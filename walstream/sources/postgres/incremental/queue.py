@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 
 class BackgroundThreads(Protocol):
-    """What runs beside the loop: readers, and one that writes."""
+    """Threads beside the loop: readers, and one writer."""
 
     @property
     def read(self) -> Submit: ...
@@ -62,7 +62,7 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Failure:
-    """How a table failed, and when it is tried again."""
+    """Failure of a table, and the time of its next try."""
 
     said: str = ""
     serial: int = 0  # of the wish: one that is asked anew is tried at once
@@ -253,5 +253,5 @@ class IncrementalBackfill:
             said = {TABLE: run.name, ERROR: text, HINT: error.hint}
             if cure := error.repair.sql or error.repair.command:
                 said[REPAIR] = cure
-            _log.warning("backfill of a table does not go on", **said)
+            _log.warning("backfill of a table is interrupted", **said)
         self._threads.write(self._progress.fail, run.name, run.wish, text)

@@ -56,7 +56,7 @@ _MOST_TABLES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """What may be held of a table, for each chunk under way."""
+    """Limits of what is held of a table, for each chunk in flight."""
 
     entries: int = MOST_ENTRIES  # rows
     size: int = MOST_SIZE
@@ -77,10 +77,10 @@ class _Asked:
 
 
 class ChunkReader(Protocol):
-    """What is asked of the database, over short sessions; each call may block."""
+    """Queries to the database, over short sessions; each call may block."""
 
     def mark(self) -> int:
-        """End a transaction of one's own; give its number, above all that have one."""
+        """Run an empty transaction; return its number, above all assigned ones."""
 
     def seen(self, later_s: float) -> Visibility:
         """Return what a snapshot sees, after so long."""
@@ -149,7 +149,7 @@ class Run:
         if self.waits:
             said.append(f"waits for running transactions: {self.sessions}".rstrip(": "))
         elif self.high:
-            said.append(f"waits for the stream to come by {show(self.high)}")
+            said.append(f"waits for the stream to reach {show(self.high)}")
         if self.overflows:
             said.append(f"the watch overflowed {self.overflows} times")
         return ", ".join(said)
@@ -288,9 +288,9 @@ class Run:
             return True
         if self._disagreed:
             raise Transient(
-                f"the stream names rows of table {self.name!r} by other columns than"
-                " its key",
-                hint="was the key changed? It is read again when the stream has it",
+                f"the stream identifies rows of table {self.name!r} by other columns "
+                "than its key",
+                hint="the key may have changed: walstream reads the table again then",
             )
         self._disagreed = True
         self._void()

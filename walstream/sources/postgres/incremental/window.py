@@ -1,4 +1,4 @@
-"""What the stream has said of a chunk's rows since it was asked for: pure.
+"""Window of a chunk: the stream's changes of its rows since it was requested. Pure.
 
 A chunk is read at a moment that the stream has not reached, or has passed. Of a row
 that the stream spoke of meanwhile the readers know more than the chunk, unless its
@@ -165,7 +165,7 @@ class Window:
 
 
 def _key(table: Table, row: Row, other: Row | None = None) -> Key:
-    """Take the row key; what was not sent of it stands in the other row."""
+    """Return the row key; values that were not sent are in the other row."""
     values: list[Value] = [row[index] for index in table.key]
     if other is not None and UNCHANGED in values:
         values = [

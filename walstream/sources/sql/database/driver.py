@@ -1,4 +1,4 @@
-"""Which driver a URL means, and what to install where it is missing.
+"""Driver of a URL, and what to install if it is missing.
 
 A URL that names no driver takes the first that is installed.
 """
@@ -58,7 +58,7 @@ def resolve(url: str) -> URL:
         asked = make_url(url)
     except (ArgumentError, ValueError):
         raise ConfigError(
-            "the url is none of SQLAlchemy",
+            "the url is not a SQLAlchemy URL",
             hint="write dialect+driver://user:password@host:port/database, with"
             " %40 for an @ in the password and %2F for a /",
         ) from None
@@ -85,8 +85,8 @@ def _load(url: URL) -> None:
         raise _unknown(url) from None
     if dialect.is_async:
         raise ConfigError(
-            f"{url.drivername} is for asynchronous programs: name another driver",
-            hint=f"write {url.get_backend_name()}:// to have one chosen",
+            f"{url.drivername} is for asyncio only: name another driver",
+            hint=f"write {url.get_backend_name()}:// for the default driver",
         )
     try:
         dialect.import_dbapi()
@@ -94,7 +94,7 @@ def _load(url: URL) -> None:
         module = (error.name or "").partition(".")[0]
         raise _missing(url, module) from None
     except ImportError as error:  # a shared library that it needs
-        raise ConfigError(f"the driver of {url.drivername} breaks: {error}") from None
+        raise ConfigError(f"the driver of {url.drivername} fails: {error}") from None
 
 
 def _unknown(url: URL) -> ConfigError:

@@ -180,7 +180,7 @@ def open_engine(url: str) -> Engine:
 
 
 class _Password:
-    """Has each connection's password printed; first of those that connect."""
+    """Fetches each connection's password by its command, before it connects."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
@@ -223,7 +223,7 @@ def session(engine: Engine) -> Iterator[Connection]:
 
 
 class _Prepare:
-    """What each connection is told before it is used."""
+    """Settings of each connection before it is used."""
 
     def __init__(self, engine: Engine) -> None:
         self._dialect = engine.dialect
@@ -280,7 +280,7 @@ def _must_be_there(url: URL) -> None:
         return
     if not name.startswith("file:") and not Path(name).exists():
         raise ConfigError(
-            f"there is no SQLite file {name}",
-            hint="correct the url: sqlite:///name is below the folder that walstream"
-            " runs in, sqlite:////name is not",
+            f"SQLite file {name} does not exist",
+            hint="correct the url: sqlite:///name is relative to walstream's working "
+            "directory, sqlite:////name is absolute",
         )

@@ -1,4 +1,4 @@
-"""What an error of a driver means: a class of ours, by its vendor's code.
+"""Translation of a driver's errors, by the vendor's codes.
 
 Words of the server are shown where they can hold no value of a row: beside the codes
 that are known here, and of connections.
@@ -26,20 +26,22 @@ _AGAIN: Final = "walstream tries again by itself"
 _GRANT: Final = "grant the right to the url's user, or correct the url, then run again"
 _CORRECT: Final = "correct the configuration, or create what is missing"
 _RENEW: Final = (
-    "renew the server's certificate if it has expired, correct the url's host if it is"
-    " another's, or ssl_ca (of PostgreSQL sslrootcert) if it is of another authority"
+    "renew the server's certificate if it has expired, correct the url's host if it "
+    "is another's, or ssl_ca (PostgreSQL: sslrootcert) if another authority signed it"
 )
 _FILES: Final = (
     "correct ssl_ca, ssl_cert or ssl_key of the url: PEM files, the key not encrypted"
 )
 _CLIENT: Final = (
-    "renew ssl_cert (of PostgreSQL sslcert): the server refuses the one of this client,"
-    " or wants one"
+    "renew ssl_cert (PostgreSQL: sslcert): the server refuses this client's "
+    "certificate, or wants one"
 )
 _HINTS: Final[dict[type[WalstreamError], str]] = {
     Transient: _AGAIN,
     PermissionLacking: _GRANT,
-    LoginRefused: "correct the url's user or password, or let the user in from here",
+    LoginRefused: (
+        "correct the url's user or password, or allow the user to log in from this host"
+    ),
     ConfigError: _CORRECT,
     CertificateRefused: _RENEW,
 }

@@ -1,4 +1,4 @@
-"""Whether a key is fit to poll by: whole numbers, never null, each of them once."""
+"""Fitness of a key for polling: integers, never null, unique."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -34,7 +34,7 @@ def check_key(
     if reflected is None or not is_whole(reflected["type"]):
         kind = "unknown" if reflected is None else _name(reflected["type"])
         raise ConfigError(
-            f"{where} is no integer (its type is {kind})",
+            f"{where} is not an integer (its type is {kind})",
             hint="name an increasing integer column as primary_key",
         )
     if not _is_unique(inspector, wish.primary_key, found):
@@ -90,8 +90,8 @@ def _not_unique(
 ) -> ConfigError:
     if found[1] in inspector.get_view_names(found[0] or None):
         return ConfigError(
-            f"{where} is that of a view: nothing shows that it is unique",
-            hint="poll the table that the view is made of",
+            f"{where} belongs to a view: nothing shows that it is unique",
+            hint="poll the table below the view",
         )
     return ConfigError(
         f"{where} is not unique: it has no PRIMARY KEY or UNIQUE index of its own",
@@ -145,7 +145,8 @@ def _whole(value: Any, shape: SqlTableShape) -> int:
     if isinstance(value, Decimal) and value.is_finite() and value == int(value):
         return int(value)  # of engines whose only numbers are decimal
     raise ConfigError(
-        f"table {shape.name}: the key {shape.key.name} holds what is no integer",
+        f"table {shape.name}: the key {shape.key.name} has values that are not "
+        "integers",
         hint="delete or correct such rows, or name another column as primary_key",
     )
 

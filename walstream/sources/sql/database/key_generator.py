@@ -1,4 +1,4 @@
-"""What gives a table its keys: which key comes next, and whether it is still the same.
+"""Generator of a table's keys: its next key, and whether it is still the same.
 
     PostgreSQL: the sequence that the key's default or identity names; its file is
       another one after TRUNCATE ... RESTART IDENTITY and ALTER SEQUENCE ... RESTART

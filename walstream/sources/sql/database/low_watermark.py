@@ -1,10 +1,11 @@
-"""Which missing keys can still come: those of transactions that are still open.
+"""Low watermark: missing keys can still come while their transactions are open.
 
 A key that is missing was drawn by a transaction that was open when it was missed, or by
 one that rolled back. So each look lists the transactions that may have drawn one, and
 remembers since when each is known. A gap that was noted under `mark.next` is settled
-when a later look gives a `low` that is no less: whoever was open then has ended. What
-is settled, and still missing when it is read once more after that look, never comes.
+when a later look returns a `low` that is at least as high: whoever was open then has
+ended. What is settled, and still missing when it is read once more after that look,
+never comes.
 """
 
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Why nothing can be known."""
+    """Reason why nothing can be known."""
 
     words: str
     repair: Repair = NO_REPAIR
@@ -54,7 +54,7 @@ def open_transactions(connection: Connection, shape: SqlTableShape) -> Open | La
     """List them, as they are now."""
     ask = _ENGINES.get(connection.dialect.name)
     if ask is None:
-        return Lacking("this engine does not tell which transactions are open")
+        return Lacking("this engine does not show open transactions")
     try:
         with connection.begin():
             return ask(connection, shape)
@@ -87,13 +87,18 @@ def _ask_postgres(connection: Connection, shape: SqlTableShape) -> Open | Lackin
     row = connection.execute(_POSTGRES, asked(shape)).one()
     standby, subscribed, sequences, plain, names = row
     if standby:
-        return Lacking("a standby does not know the transactions of its primary")
+        return Lacking("a standby does not show the transactions of its primary")
     if subscribed:
-        return Lacking("a subscription writes the table: it knows no transactions")
+        return Lacking(
+            "a subscription writes the table: the writing transactions are not "
+            "visible here"
+        )
     if not sequences:
         return Lacking(f"no sequence of PostgreSQL gives {shape.key.name} its values")
     if not plain:
-        return Lacking(f"the sequence of {shape.key.name} gives many values at a time")
+        return Lacking(
+            f"the sequence of {shape.key.name} hands out several values at a time"
+        )
     return Open(frozenset(names))
 
 
@@ -207,14 +212,14 @@ def _innodb_transactions(connection: Connection) -> Open:
 def _mysql_lacks(connection: Connection, shape: SqlTableShape) -> str:
     engine, extra = connection.execute(_MYSQL_TABLE, asked(shape)).one()
     if engine != "InnoDB":
-        return f"{engine} does not tell which transactions are open"
+        return f"{engine} does not show open transactions"
     if "auto_increment" not in (extra or "").lower():
         return f"{shape.key.name} is not AUTO_INCREMENT"
     for name, value in connection.execute(_MYSQL_SERVER):
         if value.upper() not in _MYSQL_PLAIN[name.lower()]:
             return f"{name} is {value}: another server may write the table"
     if connection.execute(_MYSQL_REPLICA).scalar():
-        return "a replica does not know the transactions of its primary"
+        return "a replica does not show the transactions of its primary"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""How psycopg2 reads PostgreSQL's types here, if that driver is chosen.
+"""Types of PostgreSQL in psycopg2, if that driver is chosen.
 
 As psycopg_text has it; but JSON is parsed at once, and hardly counts for a page's size.
 """

@@ -1,4 +1,4 @@
-"""How psycopg reads PostgreSQL's types here: never refusing a value that is stored.
+"""Types of PostgreSQL in psycopg: no stored value is ever refused.
 
 What Python's types cannot hold comes as PostgreSQL's text: dates before Christ or after
 9999, infinity, 24:00, months of an interval. So does what has no plain type: ranges,

@@ -1,8 +1,8 @@
-"""Reads a table in the order of its key: what is new, what is there, what was picked.
+"""Queries of a table in the order of its key: new, existing, and picked rows.
 
 Rows come in pages, each a short statement of its own, read to its end before its rows
-are handed out: so no cursor, lock or snapshot is held while somebody sends them on.
-Every function is used within `engine.session`, and outside of a transaction.
+are handed out: so no cursor, lock or snapshot is held while they are sent. Every
+function is used within `engine.session`, and outside of a transaction.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -103,7 +103,7 @@ def present(
     ranges: Iterable[tuple[int, int]],
     most: int,
 ) -> list[int]:
-    """Return the first keys, up to `most`, that are there in these ranges.
+    """Return the first existing keys, up to `most`, in these ranges.
 
     Ends are included; the ranges are in order, and none lies over another.
     """

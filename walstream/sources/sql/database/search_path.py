@@ -1,10 +1,10 @@
-"""Which schemas PostgreSQL looks into for names that have none.
+"""Search path: the schemas in which PostgreSQL finds unqualified names.
 
-A session finds all names in pg_catalog alone: a schema of somebody else may hold a
-function or an operator that fits better, and that would run with the session's rights.
-Where a bare name of the configuration is looked up, the search_path of role and
-database counts, as it does in every other session of that role; it is asked for before
-the session's own is set, by names that nobody can hide.
+A session finds all names in pg_catalog alone: another user's schema may hold a function
+or an operator that fits better, and that would run with the session's rights. Where a
+bare name of the configuration is looked up, the search_path of role and database
+counts, as it does in every other session of that role; it is asked for before the
+session's own is set, by names that nobody can hide.
 """
 
 import json

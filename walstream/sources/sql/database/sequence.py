@@ -1,4 +1,4 @@
-"""Where PostgreSQL keeps what gives a table its keys."""
+"""Sequences that give a table its keys in PostgreSQL."""
 
 from typing import Final
 

@@ -12,7 +12,7 @@ Type = TypeEngine[Any]
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """What the configuration says of a table."""
+    """Settings of a table in the configuration."""
 
     name: str  # "table" or "schema.table"
     primary_key: str
@@ -28,7 +28,7 @@ class SqlColumn:
 
 @dataclass(frozen=True, slots=True)
 class SqlTableShape:
-    """What there is of the table."""
+    """Existing shape of the table."""
 
     name: str  # as configured
     schema: str  # "": the one that the session is in

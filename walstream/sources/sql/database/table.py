@@ -110,7 +110,7 @@ def _reflected(
     try:
         columns = inspector.get_columns(name, schema or None)
     except NoSuchTableError:
-        raise ConfigError(f"table {wish.name} is just gone") from None
+        raise ConfigError(f"table {wish.name} has just disappeared") from None
     return {unescaped(one["name"], inspector): one for one in columns}
 
 
@@ -149,7 +149,7 @@ def _must_exist(names: Sequence[str], there: Sequence[str], wish: TableSpec) -> 
                 hint="correct primary_key or fields in the configuration",
             )
     if len(set(names)) < len(names):
-        raise ConfigError(f"table {wish.name}: a field is named twice")
+        raise ConfigError(f"table {wish.name}: a field is listed twice")
 
 
 def _column(name: str, reflected: ReflectedColumn | None) -> SqlColumn:

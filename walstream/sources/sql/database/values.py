@@ -1,4 +1,4 @@
-"""What a driver hands out, made the Python value that the column's type means.
+"""Values of a driver, converted to the Python type of the column.
 
 Never raises: what a type does not cover (a zero date of MySQL, anything at all in
 SQLite) stays as the driver gave it. What is right already costs nothing.

@@ -186,7 +186,7 @@ def test_a_busy_table_fills_nothing_while_it_waits_and_while_the_stream_is_behin
             run.note(deleted(f"{turn}{key}"))
         reader.now = 61
         assert run.rows(PLACE - 1, lambda: 5, known) == []
-    assert run.remark == "waits for the stream to come by 0/3E8"
+    assert run.remark == "waits for the stream to reach 0/3E8"
     assert len(drive(run)) == 3
     assert (reader.marks, run.overflows, len(reader.asked)) == (1, 0, 1)
 

@@ -34,7 +34,7 @@ def test_limits_are_those_of_the_url_where_it_has_them() -> None:
 def test_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     path = tmp_path / "none.db"
     with (
-        pytest.raises(ConfigError, match=f"no SQLite file {path}"),
+        pytest.raises(ConfigError, match=f"SQLite file {path}"),
         Database(f"sqlite:///{path}").session(),
     ):
         pass

@@ -120,7 +120,7 @@ def test_sqlite_tells_nothing(lite: Lite) -> None:
     marks = Marks(lite.look("t"))
     with lite.session() as connection:
         assert marks.look(connection) is None
-    assert "does not tell which transactions are open" in marks.lacking
+    assert "does not show open transactions" in marks.lacking
 
 
 def test_names_that_may_have_been_others_are_known() -> None:

@@ -161,11 +161,11 @@ def test_key_that_is_a_fraction_or_a_text_is_refused(
 ) -> None:
     lite, shape = junk
     with lite.session() as connection:
-        with pytest.raises(ConfigError, match="holds what is no integer"):
+        with pytest.raises(ConfigError, match="has values that are not integers"):
             list(rows(connection, shape, None, 5))
-        with pytest.raises(ConfigError, match="holds what is no integer"):
+        with pytest.raises(ConfigError, match="has values that are not integers"):
             present(connection, shape, [(0, 9)], 9)
         assert newest(connection, shape) == 3
         lite.execute("INSERT INTO t VALUES ('text')")
-        with pytest.raises(ConfigError, match="holds what is no integer"):
+        with pytest.raises(ConfigError, match="has values that are not integers"):
             newest(connection, shape)

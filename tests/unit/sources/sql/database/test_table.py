@@ -71,7 +71,7 @@ def test_missing_table_is_named_with_those_that_are_near(
     [
         ("ID", (), "has no column ID: did you mean id"),
         ("id", ("nmae",), "has no column nmae: did you mean name"),
-        ("id", ("name", "name"), "named twice"),
+        ("id", ("name", "name"), "listed twice"),
         ("none", ("name",), "has no column none"),
     ],
 )

@@ -1,0 +1,32 @@
+"""What to do after an error that librdkafka hands over in place of a message."""
+
+import logging
+from typing import Final
+
+from confluent_kafka import KafkaError, Message
+
+from walstream.errors import PermissionLacking, Transient, WalstreamError
+
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
+}
+_log = logging.getLogger(__name__)
+
+
+def meet_fetch_error(message: Message) -> None:
+    """Log what librdkafka goes on after; raise what it cannot cure."""
+    error = message.error()
+    if error is None:
+        return
+    text = f"reading {message.topic()!r}: {error.str()} ({error.name()})"
+    if error.code() in _DENIED:
+        raise PermissionLacking(text, hint="grant READ on the topic and the group")
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - likewise
+        raise Transient(text, hint='"auto.offset.reset" says to stop here')
+    if error.fatal():
+        raise WalstreamError(text)
+    _log.warning(text)

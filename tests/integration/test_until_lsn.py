@@ -1,0 +1,154 @@
+"""`walstream run --until-lsn`: ends by itself, and nothing below is missing."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import toml
+from walstream.lsn import parse
+
+pytestmark = [pytest.mark.same_on_15]
+
+_TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
+_INSERT = "INSERT INTO t DEFAULT VALUES"
+
+
+def lsn(database: Database) -> str:
+    ((found,),) = database.fetch("SELECT pg_current_wal_insert_lsn()::text")
+    return str(found)
+
+
+def confirmed(database: Database, slot: str) -> int:
+    query = (
+        "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name=%s"
+    )
+    ((found,),) = database.fetch(query, slot)
+    return parse(found)
+
+
+def write(database: Database, rows: int) -> None:
+    with psycopg.connect(database.dsn, autocommit=True) as connection:
+        for _ in range(rows):
+            connection.execute(_INSERT)
+
+
+@contextmanager
+def writer(database: Database) -> Iterator[None]:
+    """Write all the time."""
+    over = threading.Event()
+
+    def run() -> None:
+        with psycopg.connect(database.dsn, autocommit=True) as connection:
+            while not over.is_set():
+                connection.execute(_INSERT)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_it_ends_with_all_below_and_a_restart_repeats_nothing(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0  # the first start, on a quiet server
+    write(database, 50)
+    middle = lsn(database)
+    write(database, 50)
+
+    walstream.start("--until-lsn", middle, "-v")
+    assert walstream.wait() == 0, walstream.text
+    reader.count(50)  # and no more
+    lines = [one for one in walstream.log if one.get("event") == "confirmed"]
+    assert sum(one["delivered"] for one in lines) == 50
+    assert all(one["read"].startswith("public.t ") for one in lines)
+    assert confirmed(database, walstream.slot) <= parse(middle)
+    assert walstream.said("everything up to the LSN is delivered")
+
+    walstream.start("--until-lsn", "NOW")
+    end = lsn(database)
+    assert walstream.wait() == 0, walstream.text
+    records = reader.count(100)
+    assert len({record.op.lsn for record in records}) == 100
+    assert confirmed(database, walstream.slot) >= max(one.op.lsn for one in records)
+    assert parse(end) > records[-1].op.lsn
+
+    # it is there already
+    walstream.start("--until-lsn", middle)
+    assert walstream.wait() == 0, walstream.text
+    with walstream:
+        write(database, 1)
+        reader.count(101)
+        assert walstream.terminate() == 0
+
+
+def test_it_ends_although_writing_goes_on(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    with walstream:
+        assert walstream.terminate() == 0
+    write(database, 20)
+    with writer(database):
+        walstream.start("--until-lsn", "now")
+        assert walstream.wait() == 0, walstream.text
+    found = {int(record.new["id"]) for record in reader.read()}
+    assert set(range(1, 21)) <= found
+
+
+def test_an_lsn_of_later_is_waited_for(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    high, low = lsn(database).split("/")
+    ahead = f"{high}/{int(low, 16) + (1 << 18):X}"
+    walstream.start("--until-lsn", ahead).streaming()
+    assert walstream.running
+    with writer(database):
+        assert walstream.wait() == 0, walstream.text
+    records = reader.read()
+    assert records
+    assert max(record.op.lsn for record in records) < parse(ahead)
+
+
+@pytest.mark.parametrize("text", ["soon", "12", "0/XY"])
+def test_what_is_no_lsn_is_refused(database: Database, runs: Runs, text: str) -> None:
+    runs(database.dsn).start("--until-lsn", text).ends_with(2, "neither an LSN")
+
+
+def test_a_source_without_lsns_and_one_lsn_for_two_servers_are_refused(
+    database: Database, runs: Runs
+) -> None:
+    walstream = runs(database.dsn)
+    document = walstream.document()
+    path = walstream.configuration
+
+    def refusal(kind: Mapping[str, object], until: str, form: str = "op") -> str:
+        other = {**kind, "sinks": ["none"]}
+        document["sources"]["other"] = other
+        document["sinks"]["none"] = {"kind": "discard", "format": form}
+        path.write_text(toml(document))
+        done = verb(path, "run", "--until-lsn", until)
+        assert done.returncode == 2
+        return done.stderr
+
+    postgres = {"kind": "postgres", "dsn": database.dsn, "slot": "another"}
+    assert "there are 2 sources" in refusal(postgres, "0/1")
+    tables = {"t": {"primary_key": "id"}}
+    sql = {"kind": "sql", "url": "sqlite:////none", "tables": tables}
+    assert "source 'other' is not a postgres source" in refusal(sql, "now", "row")

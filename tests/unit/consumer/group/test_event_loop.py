@@ -1,0 +1,82 @@
+"""Coroutines of handlers, in one loop."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+
+import pytest
+
+from consumer.group.event_loop import EventLoop
+from tests.support.deadline import wait_until
+
+
+@pytest.fixture
+def loop() -> Iterator[EventLoop]:
+    loop = EventLoop()
+    yield loop
+    loop.close()
+
+
+def test_what_is_no_coroutine_is_returned_and_starts_no_thread(loop: EventLoop) -> None:
+    before = threading.active_count()
+    assert loop.result_of(7) == 7
+    assert threading.active_count() == before
+
+
+def test_coroutines_of_several_threads_share_a_loop(loop: EventLoop) -> None:
+    async def met(barrier: asyncio.Barrier) -> int:
+        await barrier.wait()  # nobody passes alone
+        return id(asyncio.get_running_loop())
+
+    async def barrier() -> asyncio.Barrier:
+        return asyncio.Barrier(2)
+
+    shared = loop.result_of(barrier())
+    assert isinstance(shared, asyncio.Barrier)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda _: loop.result_of(met(shared)), range(2)))
+    assert found[0] == found[1]
+
+
+def test_an_error_comes_to_the_caller(loop: EventLoop) -> None:
+    async def fail(error: BaseException) -> None:
+        raise error
+
+    with pytest.raises(ValueError, match="mine"):
+        loop.result_of(fail(ValueError("mine")))
+    with pytest.raises(RuntimeError, match="SystemExit"):
+        loop.result_of(fail(SystemExit()))
+
+    async def fine() -> int:
+        return 1
+
+    assert loop.result_of(fine()) == 1  # the loop is still there
+
+
+def test_closing_cancels_what_runs() -> None:
+    loop, begun = EventLoop(), threading.Event()
+    ends: list[BaseException] = []
+
+    async def wait() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    def run() -> None:
+        try:
+            loop.result_of(wait())
+        except CancelledError as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert begun.wait(20)
+    loop.close()
+    thread.join(20)
+    assert len(ends) == 1
+    wait_until(
+        lambda: all(one.name != "consumer-asyncio" for one in threading.enumerate()),
+        20,
+        "the loop's thread ended",
+    )
+    loop.close()  # a second one does nothing

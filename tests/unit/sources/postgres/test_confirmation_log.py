@@ -1,0 +1,68 @@
+"""What -v says of each confirmed position: counts since the one before."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from walstream.sources.postgres.confirmation_log import ConfirmationLog
+from walstream.telemetry.meter import TableMeters
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.tables = TableMeters()
+        self.delivered = 0
+        self.log = ConfirmationLog(lambda: self.delivered, self.tables)
+
+    def add(self, **ops: int) -> None:
+        for name, count in ops.items():
+            self.tables.of(name).ops += count
+            self.delivered += count
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    logger = logging.getLogger()
+    before = logger.level
+    logger.setLevel(logging.DEBUG)
+    yield logger
+    logger.setLevel(before)
+
+
+@pytest.mark.usefixtures("root")
+def test_each_position_has_the_counts_since_the_one_before() -> None:
+    counts = Counts()
+    with capture_logs() as logs:
+        counts.add(a=2, b=1000)
+        counts.log.note(0x10)
+        counts.log.note(0x20)  # a keepalive alone
+        counts.add(a=1)
+        counts.log.note(0x30)
+    assert [(one["lsn"], one["delivered"], one["read"]) for one in logs] == [
+        ("0/10", 1002, "b 1,000, a 2"),
+        ("0/30", 1, "a 1"),
+    ]
+
+
+@pytest.mark.usefixtures("root")
+def test_many_tables_are_counted() -> None:
+    counts = Counts()
+    with capture_logs() as logs:
+        counts.add(**{f"t{number}": number for number in range(1, 10)})
+        counts.log.note(1)
+    assert logs[0]["read"] == "t9 9, t8 8, t7 7, t6 6, t5 5, and 4 more tables"
+
+
+def test_without_debug_nothing_is_counted(root: logging.Logger) -> None:
+    counts = Counts()
+    root.setLevel(logging.INFO)
+    with capture_logs() as logs:
+        counts.add(a=2)
+        counts.log.note(0x10)
+        root.setLevel(logging.DEBUG)  # as `walstream debug on` does
+        counts.log.note(0x20)
+        counts.add(a=3)
+        counts.log.note(0x30)
+    assert [(one["lsn"], one["delivered"]) for one in logs] == [("0/30", 3)]

@@ -1,0 +1,165 @@
+"""Texts of the product are plain English: in messages, and in docstrings."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.unit.test_house import modules
+
+IDIOM: Final = {
+    r"(?<!`)\banew\b": "again, from scratch",
+    r"\bsomebody\b": "another user, another client, a person",
+    r"\b(?:it stands|they stand)\b(?! for)": "as printed, as it is",
+    r"\b(?:that|what) (?:is|are|was|were) there\b": "existing",
+    r"(?<!there )\bis no (?!longer\b|more than\b)": "is not a",
+    r"\b(?:cannot|to) be had\b": "is in use, is not available",
+    r"\b(?:is|are|was|were|do|does) no more\b(?! than)": "no longer",
+    r"\bany more\b": "no longer",
+    r"\bof one's own\b": "a separate, custom",
+    r"\bbe sorry\b": "regret",
+    r"\b(?:cannot|could not|can not) be told\b": "is not known",
+    r"\bfor want of\b": "without, because … is missing",
+    r"\bbefalls?\b": "happens to",
+    r"\bmend(?:s|ed)?\b": "repair, fix",
+    r"\bwho asks\b": "the client",
+    r"\bgives up\b": "stops, drops",
+    r"\bdelivered whole\b": "fully delivered",
+}
+"""Regular expressions of the idiom that readers had to translate, and what says it."""
+
+OPENERS: Final = re.compile(r"(?:Tell|Give|Say|Hear|Have|Has)s?\b(?! up)")
+PRONOUNS: Final = re.compile(r"(?:What|How|Which|Who|Where|Whether|Why|When)\b")
+
+LEFT: Final = {
+    "consumer": (60, "the surface of the library is next"),
+    "walstream/cli": (40, "the verbs are next"),
+    "walstream/service/http": (20, "the page is next"),
+    "walstream/telemetry": (10, "the terminal is next"),
+}
+"""Packages with places that are left: how many at most, and why. It only ever falls."""
+
+LEFT_HEADS: Final = {
+    "consumer": 60,
+    "walstream/cli": 30,
+    "walstream/service/http": 25,
+    "walstream/telemetry": 15,
+}
+"""Modules and classes that no noun describes yet: how many at most."""
+
+
+class Text(NamedTuple):
+    """One text of the product."""
+
+    package: str
+    place: str
+    kind: str
+    words: str
+
+
+def texts(path: str, tree: ast.Module) -> Iterator[Text]:
+    """Yield docstrings, by what they are of, and all other texts."""
+    package = max(
+        (name for name in LEFT_HEADS if path.startswith(f"{name}/")),
+        key=len,
+        default="/".join(path.split("/")[:2]),
+    )
+    documented: dict[ast.expr, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ):
+            match node.body:
+                case [ast.Expr(ast.Constant() as first), *_]:
+                    documented[first] = type(node).__name__
+                case _:
+                    pass
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and " " in str(node.value):
+            words = " ".join(str(node.value).split())
+            kind = documented.get(node, "text")
+            yield Text(package, f"{path}:{node.lineno}", kind, words)
+
+
+def idioms(text: Text) -> list[str]:
+    """Return what is wrong with a text, with the better word."""
+    return [
+        f"{text.place}: {found.group()!r}: {better}"
+        for pattern, better in IDIOM.items()
+        for found in re.finditer(pattern, text.words)
+    ]
+
+
+@cache
+def _all() -> list[Text]:
+    return [text for path, tree in modules() for text in texts(path.as_posix(), tree)]
+
+
+def _too_many(found: list[tuple[str, str]], limits: dict[str, int]) -> list[str]:
+    """Return the findings of the packages that have more than they may."""
+    counts = Counter(package for package, _ in found)
+    return [what for package, what in found if counts[package] > limits.get(package, 0)]
+
+
+def test_no_text_has_to_be_translated() -> None:
+    found = [(text.package, what) for text in _all() for what in idioms(text)]
+    limits = {package: most for package, (most, _) in LEFT.items()}
+    assert _too_many(found, limits) == []
+
+
+def test_a_module_and_a_class_are_described_by_a_noun() -> None:
+    found = [
+        (text.package, f"{text.place}: {text.words}")
+        for text in _all()
+        if text.kind in {"Module", "ClassDef"}
+        if OPENERS.match(text.words) or PRONOUNS.match(text.words)
+    ]
+    assert _too_many(found, LEFT_HEADS) == []
+
+
+def test_a_function_says_what_it_does() -> None:
+    found = [
+        f"{text.place}: {text.words}"
+        for text in _all()
+        if text.kind in {"FunctionDef", "AsyncFunctionDef"}
+        if OPENERS.match(text.words)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ('raise Error("the next run begins anew")', "'anew': again, from scratch"),
+        ('log(f"the port {port} cannot be had")', "'cannot be had': is in use"),
+        ('"""Read the rows\n    that are there."""', "'that are there': existing"),
+        ('hint = "x.toml is no TOML"', "'is no ': is not a"),
+        ('hint = "they are not waited for any more"', "'any more': no longer"),
+    ],
+)
+def test_the_old_idiom_is_seen(source: str, wrong: str) -> None:
+    found = [
+        what
+        for text in texts("walstream/x.py", ast.parse(source))
+        for what in idioms(text)
+    ]
+    assert len(found) == 1
+    assert wrong in found[0]
+
+
+@pytest.mark.parametrize(
+    "plain",
+    ["there is no free slot", "is no longer in use", "it is no more than a guess"],
+)
+def test_plain_english_passes(plain: str) -> None:
+    assert idioms(Text("walstream/x", "x", "text", plain)) == []
+
+
+def test_a_package_may_keep_what_it_has_and_no_more() -> None:
+    found = [("a", "one"), ("a", "two"), ("b", "three")]
+    assert _too_many(found, {"a": 2}) == ["three"]
+    assert _too_many(found, {"a": 1, "b": 1}) == ["one", "two"]

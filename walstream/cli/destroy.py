@@ -1,0 +1,98 @@
+"""`walstream destroy`: gives a source up, and says first what is lost."""
+
+import sys
+from collections.abc import Iterator
+
+import typer
+
+from walstream.admin.destroy import Teardown
+from walstream.admin.destroy import destroy as destroy_source
+from walstream.cli.config_file import load
+from walstream.cli.options import (
+    ConfigFile,
+    SourceArgument,
+    SourceOption,
+    Yes,
+    source_demanded,
+)
+from walstream.cli.output import echo, print_wrapped, size
+from walstream.errors import ConfigError
+from walstream.lsn import show
+from walstream.telemetry import logs
+
+_LISTED = 5
+
+
+def destroy(
+    source: SourceArgument = "",
+    file: ConfigFile = None,
+    *,
+    named: SourceOption = "",
+    yes: Yes = False,
+) -> None:
+    """Drop the slot, the publications and the state of a source that you give up.
+
+    Prints first what is lost and what stays, and asks for the source's name. Refuses
+    while walstream runs. Topics, consumers' tables and files stay.
+
+    Example: walstream destroy app
+    """
+    config = load(file)
+    logs.configure(config.log_level, config.secrets.scrub)
+    source = source_demanded(config, source, named)
+
+    def consent(planned: Teardown) -> bool:
+        for line in _plan(planned):
+            print_wrapped(line)
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            raise ConfigError("nobody is here to agree", hint="add --yes")
+        typed: str = typer.prompt("Type the source's name to destroy it")
+        return typed.strip() == source
+
+    done = destroy_source(config, source, consent)
+    if done is None:
+        typer.echo("nothing was changed")
+        return
+    if done.empty:
+        echo(f"source {source!r} has no slot, no publication and no state")
+    else:
+        echo(f"source {source!r} is destroyed")
+    for line in _rest(done):
+        echo(line)
+
+
+def _plan(planned: Teardown) -> Iterator[str]:
+    """Yield what is dropped, and what that means."""
+    where = f" of {planned.server}" if planned.server else ""
+    yield f"Source {planned.source!r}{where} is destroyed. This drops:"
+    if planned.slot is not None:
+        held = size(planned.slot.held_bytes)
+        yield f"  slot {planned.slot.name}, which holds {held} of WAL"
+    for copy in planned.copies:
+        yield f"  slot {copy}, of a detached sink"
+    for name in planned.publications:
+        yield f"  publication {name}"
+    if planned.folder is not None:
+        yield f"  the state in {planned.folder}"
+    if planned.slot is not None or planned.position is not None:
+        at = f" after {show(planned.position)}" if planned.position else ""
+        yield (
+            f"Changes{at} that are not in Kafka yet will not be sent. This cannot be"
+            " undone: a new start begins with a backfill."
+        )
+
+
+def _rest(done: Teardown) -> Iterator[str]:
+    """Yield what stays, with what drops it."""
+    for kept in done.stays:
+        yield f"{kept.what} stays: {kept.why}"
+        if kept.sql:
+            yield f"    SQL> {kept.sql}"
+    topics = ", ".join(done.topics[:_LISTED])
+    more = len(done.topics) - _LISTED
+    if more > 0:
+        topics += f" and {more} more"
+    named = f" ({topics})" if topics else ""
+    yield f"What stays: topics{named}, consumers' tables, the configuration's files"

@@ -1,0 +1,1 @@
+"""`walstream run` at a terminal: lines for people, and a status line that renews."""
