@@ -215,7 +215,7 @@ class BasicWork:
     def _batch(self, messages: list[Message], start: int) -> tuple[list[Op], int]:
         """Return the next ops, and how many messages they come from.
 
-        A Truncate is alone. A record that is no op is met after all before it.
+        A Truncate is alone. A record that is not an op comes after all before it.
         """
         ops: list[Op] = []
         place, most = self._lane.place, self._limit.now

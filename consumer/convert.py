@@ -40,7 +40,7 @@ _INFINITE: Final = ("infinity", "-infinity")
 
 
 class Unfit(ValueError):
-    """The text is no such value, or the type cannot hold it; the reason says which."""
+    """Error of a text that is not such a value, or that the type cannot hold."""
 
 
 def converter(kind: object) -> Converter:

@@ -10,7 +10,7 @@ _SOURCE_HEADER: Final = "walstream-source"
 
 
 def record_of(message: Any, place: Place) -> ConsumerRecord:
-    """Read a partition's message, which is no error."""
+    """Read a partition's message, which must not be an error."""
     # Any: of an error nearly everything may be None; and each call costs, also the
     # one of a NamedTuple's own constructor
     headers = message.headers()
@@ -29,7 +29,7 @@ def record_of(message: Any, place: Place) -> ConsumerRecord:
 
 
 def op_of(record: ConsumerRecord) -> Op:
-    """Decode a record's value; raise WalstreamError for what is no op."""
+    """Decode a record's value; raise WalstreamError if it is not an op."""
     return Op(decode(record.value or b""), record)
 
 

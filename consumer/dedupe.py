@@ -1,15 +1,15 @@
-"""Which `row` messages were handled already, by (name, table, hash).
+"""Filters of `row` messages that were handled already, by (name, table, hash).
 
     if message not in seen:
         handle(message)
         seen.add(message)
 
-Added after it was handled, so that a crash in between repeats a message and loses none;
-with SeenInPostgres both commit together, which is exactly once. Each filter forgets:
-what comes again after its bound is taken for new.
+A message is added after it was handled, so a crash in between repeats it and loses
+none. With SeenInPostgres both commit together, which is exactly once. Each filter has a
+bound: a message that comes again after it counts as new.
 
-Age is time that passed, not what the clock shows: one that is set forward would empty
-a filter. Of the time in which no process had it open a part of its bound is believed.
+Age is time that passed, not what the clock shows: a clock that is set forward would
+empty a filter. Time in which no process had it open counts up to a part of its bound.
 """
 
 from collections import deque

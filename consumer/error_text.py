@@ -1,4 +1,4 @@
-"""Which op stopped the consumer, in words: never with a value of its row."""
+"""Text on the op that stopped the consumer: never with a value of its row."""
 
 from typing import TypeVar
 

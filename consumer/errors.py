@@ -1,4 +1,4 @@
-"""What stops a consumer, and what cures it.
+"""Errors that stop a consumer, and their repair.
 
 An error names the topic, the partition, the offset, and of an op its table and
 position: never a row's value. What a handler raised is its cause.
@@ -39,7 +39,7 @@ class TransactionEnded(ConsumerStopped):
 
 
 class PoisonRecord(ConsumerStopped):
-    """A record that is no op."""
+    """A record that is not an op."""
 
 
 class ForeignSource(ConsumerStopped, HistoryError):

@@ -1,4 +1,4 @@
-"""What an application gives to a consumer: `handle_message`, or a plain function.
+"""Interfaces of applications: `handle_message`, or a plain function.
 
 A handler returns when the op is handled. It may raise `Retry`, to be asked again; any
 other exception stops the consumer. An application with `handle_batch` gets many ops of
@@ -77,7 +77,7 @@ class Fatal(_Verdict):
 
 @dataclass(frozen=True, slots=True)
 class BatchHooks:
-    """What an application does around the ops that share a transaction.
+    """The calls of an application around the ops that share a transaction.
 
     `begin_batch(tx, ops)` comes before the first, with all that may follow: to lock in
     one order what they write. `end_batch(tx)` comes after the last that was handled.

@@ -1,4 +1,4 @@
-"""What a consumer counts, handed to a function of the application's choice."""
+"""Counts of a consumer, handed to a function of the application's choice."""
 
 from enum import StrEnum
 from typing import Protocol

@@ -1,11 +1,11 @@
 """PostgreSQL's own operators, by names that no search_path leads elsewhere.
 
-The transaction is the application's, and so is its search_path: a schema on it may be
-somebody else's, who makes an operator or a function there that fits better than
-PostgreSQL's own, and runs with the rights of whoever uses it. So all statements of ours
-name pg_catalog, for functions and types, too. Of types without it the grammar itself
-says which they are: bigint, numeric, boolean. IN, BETWEEN, LIKE, NULLIF, USING and IS
-DISTINCT FROM have operators that cannot be named: only what is `pinned` has them.
+The transaction is the application's, and so is its search_path. A schema on it may
+belong to another user, who can define an operator or a function there that fits better
+than PostgreSQL's own. It runs with the rights of the session's user. So all statements
+of consumers name pg_catalog, for functions and types, too. Types without it are defined
+by the grammar itself: bigint, numeric, boolean. IN, BETWEEN, LIKE, NULLIF, USING and IS
+DISTINCT FROM have operators that cannot be named: only `pinned` statements use them.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _UNPIN: Final = "SELECT pg_catalog.set_config('search_path', %s, true)"
 
 
 def unnest(*arrays: str) -> str:
-    """Return rows of arrays side by side; that unnest with several is no function."""
+    """Return rows of arrays side by side; it uses no unnest of several arrays."""
     return f"ROWS FROM ({', '.join(f'pg_catalog.unnest({one})' for one in arrays)})"
 
 

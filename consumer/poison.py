@@ -1,4 +1,4 @@
-"""What becomes of a record that is no op."""
+"""Policy for a record that is not an op."""
 
 from collections.abc import Callable
 from typing import Literal

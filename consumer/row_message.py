@@ -42,7 +42,7 @@ class RowMessage(PolledRow):
 
 
 def verify(message: RowMessage | bytes | str) -> bool:
-    """Return whether the hash is that of the data; false for what is no row message."""
+    """Return whether the hash is that of the data; False if it is not a row message."""
     if not isinstance(message, RowMessage):
         try:
             message = RowMessage.of(message)

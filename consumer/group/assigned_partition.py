@@ -46,7 +46,7 @@ class Place(NamedTuple):
 
 
 class Work(Protocol):
-    """What a lane does with its messages.
+    """The work of a lane with its messages.
 
     Everything is called by one thread at a time, not always the same. What has to wait
     raises Pause, and is called again with the same.

@@ -1,4 +1,4 @@
-"""What a member reads, in words."""
+"""Text on the partitions that a member reads."""
 
 from collections import Counter
 from collections.abc import Iterable

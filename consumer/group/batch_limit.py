@@ -1,4 +1,4 @@
-"""How many ops a batch handler gets at once, after a batch failed. Pure."""
+"""Limit of the ops that a batch handler gets at once, after a failed batch. Pure."""
 
 
 class BatchLimit:

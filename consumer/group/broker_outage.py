@@ -1,4 +1,4 @@
-"""What librdkafka says while brokers are away: the first of it, and how much there was.
+"""Log of librdkafka while brokers are away: the first error, and the number of them.
 
 It reports each connection that fails, some twenty times a second.
 """

@@ -1,4 +1,4 @@
-"""What was fetched and not handled yet: in order, and bounded over all partitions."""
+"""Messages fetched and not handled yet: in order, bounded over all partitions."""
 
 import threading
 from collections import deque
@@ -19,7 +19,7 @@ def size(messages: Iterable[Message]) -> int:
 
 
 class Budget:
-    """What the inboxes of one consumer hold, together."""
+    """The bytes that the inboxes of one consumer hold together."""
 
     def __init__(
         self, most: int = BUDGET, drained: Callable[[], object] = lambda: None
@@ -124,7 +124,7 @@ class Inbox:
             self._clear()
 
     def close(self) -> None:
-        """Keep nothing any more: a former lane may live long."""
+        """Drop everything, and take nothing more: a former lane may live long."""
         with self._lock:
             self._clear()
             self._add(-self.bytes)

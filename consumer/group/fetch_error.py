@@ -1,4 +1,4 @@
-"""What to do after an error that librdkafka hands over in place of a message."""
+"""Errors that librdkafka hands over in place of a message: logged or raised."""
 
 import logging
 from typing import Final

@@ -1,4 +1,4 @@
-"""Which partitions are fetched, so that all inboxes keep one budget of bytes.
+"""Choice of the partitions to fetch, so that all inboxes keep one budget of bytes.
 
 librdkafka drops what it fetched of a partition that is paused, and fetches it again:
 so a moment of waiting comes before, and partitions are resumed by as many as there is
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Paused(Protocol):
-    """What of a Kafka consumer is needed here."""
+    """The methods of a Kafka consumer that are needed here."""
 
     def pause(self, partitions: list[TopicPartition]) -> None: ...
 

@@ -1,4 +1,4 @@
-"""How long a partition waits for a batch to fill, as a producer's linger.ms."""
+"""Wait of a partition for a full batch, as a producer's linger.ms."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ class Linger:
         self._since: float | None = None  # when the oldest message was seen
 
     def left(self, inbox: Inbox) -> float:
-        """Return how many seconds to wait for more messages; 0: take what is there."""
+        """Return how many seconds to wait for more messages; 0: take those received."""
         if inbox.empty or inbox.count >= self._wanted or inbox.bytes >= HAND:
             self._since = None
             return 0.0

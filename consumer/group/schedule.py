@@ -1,8 +1,8 @@
-"""Whose turn it is: many tasks, few threads. Pure: callers lock, and tell the time.
+"""Turns of many tasks on few threads. Pure: callers lock, and pass the time.
 
 A task has at most one turn at a time. Those that are ready take turns in the order in
-which they became so; one that waits is ready when its time is up, or when somebody
-calls. A deaf wait (a backoff, a seek) hears no call: it takes an urge.
+which they became so. One that waits is ready when its time is up, or at `call`. A deaf
+wait (a backoff, a seek) ignores `call`: only `urge` ends it.
 """
 
 import heapq
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class After(NamedTuple):
-    """What comes after a turn."""
+    """The wait after a turn."""
 
     seconds: float  # to the next one; 0: once the others had theirs
     deaf: bool = False

@@ -1,4 +1,4 @@
-"""What an error of the target means: try again for a while, or stop.
+"""Errors of the target: tried again for a while, or the reason to stop.
 
 Partitions and tables arrive out of step, so a refusal may be cured by an op of another
 partition. What stays is told without values: constraint, column and SQLSTATE.
@@ -46,7 +46,7 @@ class MirrorError(WalstreamError):
 
 
 class RetryPatience:
-    """How long each partition's op has been refused already."""
+    """Patience with refused ops: the time of the first refusal, by partition."""
 
     def __init__(
         self, limit_s: float, clock: Callable[[], float] = runtime.monotonic

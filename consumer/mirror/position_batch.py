@@ -31,7 +31,7 @@ class _Entry:
 
 
 class Held:
-    """What one transaction holds locked, until it ends."""
+    """The positions that one transaction holds locked, until it ends."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, Texts], _Entry] = {}

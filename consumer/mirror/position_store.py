@@ -43,7 +43,7 @@ _POSITION: Final = "generation, lsn, seq_id"
 
 @dataclass(frozen=True, slots=True)
 class KeyType:
-    """How the values of a key's column are compared."""
+    """The type of a key's column, by which its values are compared."""
 
     name: str  # SQL
     collation: str = ""  # COLLATE …
@@ -56,7 +56,7 @@ class KeyType:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where positions are, and under which columns. Keys are texts of the columns."""
+    """A table of positions, and its key columns. Keys are texts of the columns."""
 
     table: str
     columns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Which op wrote a row last, where that is not clear from the order of a partition.
+"""Position of a row: the op that wrote it last, where partitions have no order.
 
 All ops of a row lie in one partition, in order, as long as the record's key is the
 row's key, each key has one spelling, and keys stay in their partitions. With another
@@ -125,7 +125,7 @@ def forget(connection: Connection, store: Store, relation: str) -> None:
 
 
 class Decides(Enum):
-    """Whether the record's key decides the row: then one partition holds it all."""
+    """Answers: does the record's key decide the row, so that one partition holds it."""
 
     YES = auto()
     MAYBE = auto()  # another column has the same text, and may be the record's key

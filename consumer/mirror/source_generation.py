@@ -1,4 +1,4 @@
-"""Which of a topic's sources an op is of, as a number that grows from one to the next.
+"""Generation of an op's source: a number that grows with each change of the source.
 
 The header `walstream-source` names a source; another one's LSNs may start lower. One
 that returns is another generation of it: what it sends is newer than what came between.
@@ -114,7 +114,7 @@ def _note(connection: Connection, op: Op, named: Mapping[str, object]) -> None:
 
 
 class Era(NamedTuple):
-    """What tells the generation of a partition's next ops."""
+    """The era of a partition: it gives the generation of the next ops."""
 
     generation: int = 0  # none was ever named
     later: int | None = None  # the same source's, where it returned elsewhere

@@ -1,4 +1,4 @@
-"""Which tables a mirror follows."""
+"""Choice of the tables that a mirror follows."""
 
 from collections.abc import Callable, Iterable
 from typing import Final

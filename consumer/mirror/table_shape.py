@@ -1,4 +1,4 @@
-"""What a table of the target looks like, and what of it a mirror cannot keep up.
+"""Shape of a target table, and the features that a mirror cannot follow.
 
 Read from the target's catalog within the consumer's own transaction, so that it is the
 database that is written to.
@@ -179,7 +179,7 @@ class TargetTable:
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """What the target enforces or does, and a stream in several partitions upsets."""
+    """A rule or a trigger of the target that a stream in several partitions upsets."""
 
     schema: str
     table: str
@@ -229,7 +229,7 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
 
 @contextmanager
 def _asking(connection: Connection) -> Iterator[psycopg.Cursor[TupleRow]]:
-    """Ask in a transaction of one's own, where names mean PostgreSQL's."""
+    """Ask in a separate transaction, where names mean PostgreSQL's."""
     with (
         connection.transaction(),
         pinned(connection),

@@ -15,7 +15,7 @@ Row = Mapping[str, str | None]
 
 @dataclass(slots=True)
 class Rows:
-    """What a mirror does to a table's rows. Statements are prepared, and kept."""
+    """Writer of a table's rows. Statements are prepared, and kept."""
 
     tx: Transaction
     shape: TargetTable

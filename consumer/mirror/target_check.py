@@ -1,4 +1,4 @@
-"""What of the target is refused or named before anything is written to it."""
+"""Checks of the target before anything is written: errors and warnings."""
 
 import logging
 from collections.abc import Callable

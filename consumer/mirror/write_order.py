@@ -22,7 +22,7 @@ _log: Final = logging.getLogger("consumer.mirror")
 
 
 class _Batch:
-    """What one transaction knows and holds, until it ends."""
+    """The tables and positions of one transaction, until it ends."""
 
     def __init__(self) -> None:
         self.held: Held | None = None
@@ -108,7 +108,7 @@ class WriteOrder:
             batch.held.write(tx)
 
     def same(self, rows: Rows, old: Row, new: Row) -> bool:
-        """Return whether an Update left the key as it was, or spelt it anew."""
+        """Return whether an Update left the key as it was, or spelt it differently."""
         if old == new or not rows.shape.respelt:
             return old == new
         shape, held = rows.shape, self._held(rows.tx)

@@ -44,7 +44,7 @@ class Raised(Exception):
 
 @dataclass(slots=True)
 class BatchOutcome:
-    """What is true once the transaction is committed."""
+    """The state after the commit of the transaction."""
 
     kept: StateRow
     chunks: dict[SnapshotChunk, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class BatchOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How the batches of one partition run."""
+    """Runner of the batches of one partition."""
 
     state: PartitionState
     handler: IdempotentHandler

@@ -46,7 +46,7 @@ _GAPS_REST_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WorkOptions:
-    """What is the same for all partitions of a consumer."""
+    """Options that all partitions of a consumer share."""
 
     handler: IdempotentHandler
     on_poison: OnPoison
@@ -62,7 +62,7 @@ class WorkOptions:
 
 
 class IdempotentWork:
-    """What a lane does with its messages."""
+    """The work of a lane of an idempotent consumer."""
 
     def __init__(
         self, lane: AssignedPartition, options: WorkOptions, tables: Tables

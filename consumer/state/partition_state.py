@@ -1,7 +1,7 @@
-"""What the application's database knows of a partition: the position, and the fence.
+"""State of a partition in the application's database: the position, and the fence.
 
 The row is read under the lock and moved in the transaction of the effects, by
-compare-and-set: who works with a row that somebody else moved takes no effect. Callers
+compare-and-set: a member whose row was moved by another member takes no effect. Callers
 hold the transaction; nothing here begins or ends one.
 """
 

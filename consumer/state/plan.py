@@ -1,4 +1,4 @@
-"""What one batch is to do: the ops that did not take effect yet, decoded.
+"""Plan of one batch: the ops that did not take effect yet, decoded.
 
 A plan ends before whatever cannot share a batch: a Truncate, a poisonous record, a
 record of another source, an op that has to be handled alone. As the first of a plan,
@@ -39,7 +39,7 @@ class BatchPlan:
 
 @dataclass(slots=True)
 class Planner:
-    """What to know for telling which ops take effect."""
+    """Planner: it knows the position, and finds the ops that take effect."""
 
     place: Place
     position: tuple[int, int]

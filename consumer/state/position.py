@@ -1,7 +1,7 @@
-"""A partition's position: which ops took effect already. Pure.
+"""Position of a partition: the ops that took effect already. Pure.
 
-A streamed op took effect when its `(lsn, seq_id)` is no greater than the position. A
-snapshot row is no part of that order: its number is a chunk and an index in it, and
+A streamed op took effect when its `(lsn, seq_id)` is at most the position. A
+snapshot row is not part of that order: its number is a chunk and an index in it, and
 chunks mix freely, so each chunk has a position of its own. It is kept until the
 partition is far beyond the snapshot: rows of it stand before all that is newer.
 """
@@ -15,7 +15,7 @@ _FAR: Final = 1 << 30
 
 
 class AppliedPosition(NamedTuple):
-    """The last op that took effect; so did each whose `(lsn, seq_id)` is no greater."""
+    """The last op that took effect; so did each with a smaller `(lsn, seq_id)`."""
 
     lsn: int
     seq_id: int
@@ -32,7 +32,7 @@ class SnapshotChunk(NamedTuple):
 
 
 def bygone(reach: int) -> int:
-    """Return the LSN below which no snapshot's row takes effect any more."""
+    """Return the LSN below which no snapshot row takes effect."""
     return reach - _FAR
 
 

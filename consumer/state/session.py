@@ -1,8 +1,9 @@
 """One partition's state as far as this member knows it, and the session of its turn.
 
 The row is read when the partition is assigned, and again whenever it may be another
-one: after a lost connection, and after somebody moved it. Each turn may have another of
-the consumer's sessions: what holds in between is the row alone, compared and set.
+one: after a lost connection, and after another member moved it. Each turn may have
+another of the consumer's sessions: between turns only the row counts, by
+compare-and-set.
 """
 
 import logging
@@ -245,7 +246,7 @@ class PartitionSession:
             return self._batch.state.read(tx)
 
     def _change_source(self, named: str) -> None:
-        """Begin anew with another source: of it nothing took effect."""
+        """Begin from scratch with another source: none of its ops took effect."""
         tx = self.tx
         after = replace(self.known.now, position=NOTHING, source=named)
         with tx.transaction():

@@ -1,4 +1,4 @@
-"""Whether a topic is still the one that the state is about."""
+"""Check that a topic is still the one that the state describes."""
 
 import logging
 import math
@@ -42,7 +42,7 @@ _UNKNOWN: Final = {
 
 @dataclass(slots=True)
 class _Answer:
-    """What the brokers said of a topic when it was asked for last."""
+    """The brokers' last answer about a topic."""
 
     asked_at: float = -math.inf
     topic_id: str | None = None

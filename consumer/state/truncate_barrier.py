@@ -65,7 +65,7 @@ _LEAVE: Final = f"DELETE FROM {{barrier}} WHERE {_THIS} AND partition {IS_NOT} {
 
 
 class Turn(Enum):
-    """What a partition at a barrier does next."""
+    """The next step of a partition at a barrier."""
 
     WAIT = auto()  # others have not arrived
     BUSY = auto()  # another partition runs the handler
@@ -124,9 +124,9 @@ class Barrier:
 
 
 class Crossings:
-    """Who of this consumer waits at which barrier: told when it was run here.
+    """Lanes of this consumer that wait at a barrier; they learn when it was run here.
 
-    What other members run is found by asking now and then.
+    Runs by other members are found by asking from time to time.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a command works with: the configuration, as the user whom the state belongs to.
+"""The configuration of a command, loaded as the user who owns the state.
 
 A package's state belongs to a user of its own. What root wrote there the running
 instance could not read, and what root may read tells nothing of what it may.

@@ -116,7 +116,7 @@ def _is_from_environment(context: typer.Context, name: str) -> bool:
 
 
 def _servers(dsn: str, brokers: str) -> tuple[str, str]:
-    """Ask for what was not said, where somebody can answer."""
+    """Ask for what is missing, if stdin is a terminal."""
     asks = sys.stdin.isatty()
     if not dsn and not asks:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""What the verbs print: tables and findings for people, JSON for programs.
+"""Output of the verbs: tables and findings for people, JSON for programs.
 
 Everything fits 100 columns, and is plain text in a pipe. Commands and SQL are never
 wrapped: they are there to be copied. What others wrote (names of tables, messages of

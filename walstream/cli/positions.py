@@ -245,7 +245,7 @@ def reset(
 
 
 def _agreed(what: str, *, yes: bool) -> bool:
-    """Return what will be, and ask where somebody is there to answer."""
+    """Print what will be lost, and ask at a terminal."""
     print_wrapped(what)
     if yes:
         return True

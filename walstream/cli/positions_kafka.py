@@ -1,4 +1,4 @@
-"""How chained sources are shown to people, and where their positions are moved."""
+"""Positions of kafka sources for people, and the tool that moves them."""
 
 from typing import Final
 

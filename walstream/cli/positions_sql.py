@@ -1,4 +1,4 @@
-"""How polled tables are shown to people."""
+"""Layout of polled tables for people."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -56,7 +56,7 @@ def remarks(name: str, found: TableStatus, at: datetime) -> Iterator[Text]:
 
 
 def standing_table(standing: PolledStanding) -> RenderableType:
-    """Put what is stored of each table beside the keys that are there."""
+    """Put what is stored of each table beside the existing keys."""
     numbers = ("position", "rows sent", "missing", "first key", "last key")
     made = table("table", *numbers, right=numbers)
     for column in made.columns:

@@ -28,7 +28,7 @@ too much WAL or disk."""
 
 
 class Verb(NamedTuple):
-    """Where a verb is, and under which heading the help lists it."""
+    """The module of a verb, and its heading in the help."""
 
     function: str  # or a group: of walstream.cli.VERB, or of MODULE:
     panel: str

@@ -1,4 +1,4 @@
-"""Which form of the hot path runs: compiled by mypyc, or the Python that it is made of.
+"""Choice of the form of the hot path: compiled by mypyc, or its Python source.
 
 A wheel may hold both: beside a module's source, its compiled twin. Python prefers the
 twin; WALSTREAM_PURE=1 turns that round, for this process and those that it starts.

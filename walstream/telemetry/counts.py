@@ -1,4 +1,4 @@
-"""What a worker's process counted, as it reports it: numbers that only grow.
+"""Counts of a worker's process, as it reports them: numbers that only grow.
 
 The counts of processes that ran one after the other, or side by side, are added. What
 only one of two has stays as it is.
@@ -30,7 +30,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class HistogramCounts:
-    """How many durations fell between each two bounds; the last is above all."""
+    """Numbers of durations between each two bounds; the last is above all."""
 
     counts: tuple[int, ...]
     sum: float  # seconds

@@ -1,4 +1,4 @@
-"""How several names, and sizes, are said in one line."""
+"""Texts of several names, and of sizes, in one line."""
 
 from collections.abc import Collection, Mapping
 from typing import Final

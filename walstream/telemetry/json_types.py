@@ -1,4 +1,4 @@
-"""How numbers appear in JSON that people and scripts read.
+"""Numbers in JSON that people and scripts read.
 
 An LSN as PostgreSQL prints it; a system identifier as text, since readers of JSON take
 numbers above 2**53 for floats.

@@ -29,7 +29,7 @@ _OWN: Final = ("walstream", "consumer")  # packages whose loggers may say more
 class _Stderr:
     """Standard error that may be gone: a terminal that was closed, a disk that is full.
 
-    Nothing ends for want of a line of the log.
+    A log line that cannot be written ends nothing.
     """
 
     def write(self, text: str) -> None:
@@ -102,7 +102,7 @@ def _prioritised(renderer: Any) -> Any:
 
 
 def plain(value: object, scrub: Callable[[str], str]) -> Any:
-    """Make a value what JSON knows; texts are scrubbed wherever they stand in it."""
+    """Make a value what JSON knows; every text within it is scrubbed."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):

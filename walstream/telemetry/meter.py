@@ -1,4 +1,4 @@
-"""What one worker counts, for its reports: plain numbers, without locks.
+"""Counts of one worker, for its reports: plain numbers, without locks.
 
 A row costs one addition, on an object that is at hand anyway; histograms take in a
 transaction or a poll, never a row. One thread counts, and another may read at any time:
@@ -34,7 +34,7 @@ _MOST: Final = 500  # tables that are told apart
 
 
 class Histogram:
-    """How often a duration fell between two bounds."""
+    """Number of durations between each two bounds."""
 
     __slots__ = ("_bounds", "_counts", "_total")
 
@@ -106,7 +106,7 @@ class SinkMeter:
     def deliver(
         self, ops: int, commit_time: int, began: float, table: TableMeter
     ) -> None:
-        """Take in that a transaction was delivered whole.
+        """Count a transaction that was fully delivered.
 
         It was committed at `commit_time`, as PostgreSQL counts, `began` to come at
         this perf_counter, and ended with a row of `table`.
@@ -191,7 +191,7 @@ class Rate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def of(self, now: float, number: int) -> float:
-        """Take in how it stands; give its growth a second over the last ten."""
+        """Add its present value; return its growth per second over the last ten."""
         seen = self._seen
         seen.append((now, number))
         while now - seen[0][0] > _OVER_S:

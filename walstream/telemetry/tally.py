@@ -1,4 +1,4 @@
-"""What did not go its usual way: counts by table of one sink, and over all streams."""
+"""Counts of ops with an unusual result: by table of one sink, over all streams."""
 
 import threading
 from collections import Counter

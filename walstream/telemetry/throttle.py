@@ -1,4 +1,4 @@
-"""A thing that lasts is said at once, and again only after a while."""
+"""Limit of a repeated message: logged at once, and again only after a while."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from walstream.telemetry import runtime
 
 
 class Throttle:
-    """Whether a text is to be said now."""
+    """Limit for the repetitions of a text."""
 
     def __init__(
         self, again_s: float, clock: Callable[[], float] = runtime.monotonic

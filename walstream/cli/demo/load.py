@@ -12,7 +12,7 @@ _CATCH_UP_S: Final = 0.5  # a slow moment longer than this is not made up for
 
 
 class Load:
-    """Runs until stopped; `pause` returns when nothing is being written any more."""
+    """Load that runs until stopped; `pause` returns when nothing is being written."""
 
     def __init__(self, dsn: str, trade: Trade, rate: float) -> None:
         self.rows = 0  # changed and committed: for display, the audit counts

@@ -1,4 +1,4 @@
-"""What the demo shows: steps, a readable sample of the ops, a status line, the result.
+"""Output of the demo: steps, a readable sample of the ops, a status line, the result.
 
 On a terminal in colour, with the status line kept at the bottom; elsewhere plain lines.
 """

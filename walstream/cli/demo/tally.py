@@ -1,4 +1,4 @@
-"""What arrived in Kafka, counted and folded, and whether it is what was written.
+"""Records that arrived in Kafka, counted, folded and compared with what was written.
 
 A change counts once, however often it is repeated; rows are rebuilt per key from the
 records alone, with values that PostgreSQL did not send taken from the record before.
@@ -61,7 +61,7 @@ class DemoTally:
         return self._rows[table]
 
     def take(self, record: TopicRecord, received_ms: float) -> Arrival | None:
-        """Count and fold one; None for what is no row's (a tombstone, a Truncate)."""
+        """Count and fold one; return None for a tombstone or a Truncate."""
         if record.value is None or record.key is None:
             return None
         op = decode(record.value)

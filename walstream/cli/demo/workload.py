@@ -1,6 +1,6 @@
-"""What the shop does: transactions made up from a seed, as statements.
+"""Workload of the shop: transactions made up from a seed, as statements.
 
-Knows what the tables hold, so that it never has to ask. Values depend on the seed
+It knows what the tables hold, so it never reads them. Values depend on the seed
 alone; each statement says how many rows it changes.
 """
 

@@ -61,7 +61,7 @@ class LogEntry:
 
 
 def read(line: bytes) -> LogEntry | None:
-    """Return the entry; None: it is no line of our log."""
+    """Return the entry; None: the line is not one of our log."""
     if not line.startswith(b"{"):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Where the topics are: a sink's brokers, or those that were named."""
+"""Brokers of the topics: those of a sink, or those of the command line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A record of any format -> one Change: what it says, and where it stands."""
+"""A record of any format -> one Change: its content and its place."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a record's value says, whatever its format: the one shape that is shown."""
+"""Content of a record's value, in one shape for all formats."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which changes are wanted, and of which topics."""
+"""Filters of changes, and of topics."""
 
 import difflib
 from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ _INTERNAL: Final = "__"  # Kafka's own topics: no pattern means them
 
 @dataclass(frozen=True, slots=True)
 class TailFilter:
-    """What `--key` and `--table` ask for."""
+    """The filter of `--key` and `--table`."""
 
     key: str | None = None
     tables: Sequence[str] = ()

@@ -52,7 +52,7 @@ _LOOK_S: Final = 2.0  # how late a new topic may be
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which part of the topics is read."""
+    """The part of the topics that is read."""
 
     from_beginning: bool = False  # else from now
     until_end: bool = False  # as it is at the start; else for ever
@@ -69,7 +69,7 @@ class Span:
 
 
 class RecordReader(Protocol):
-    """What a TopicReader does for those who follow."""
+    """The interface of a TopicReader."""
 
     def topics(self) -> Mapping[str, int]: ...
 

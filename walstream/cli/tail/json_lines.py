@@ -115,7 +115,7 @@ def _absent(content: Content) -> dict[str, list[str]]:
 
 
 def _add_raw(made: dict[str, object], change: Change) -> None:
-    """Add what is of no known format, and what is no text."""
+    """Add a value of an unknown format, and bytes that are not text."""
     value, key = change.record.value, change.record.key
     if value is not None and change.content.format is Format.TEXT:
         made["value"] = as_text(value)

@@ -70,7 +70,7 @@ class Listeners:
             face.watch()
 
     def follow(self, config: Config) -> None:
-        """Answer by it; raise ConfigError where an address cannot be had."""
+        """Answer by it; raise ConfigError where an address is in use."""
         if config.http != self._http:
             self._move(config)
         self._http = config.http
