@@ -166,7 +166,7 @@ def test_kafka_away_on_either_side_is_waited_for(
         began = time.monotonic()
         assert chain.terminate() == 0, chain.text
         assert time.monotonic() - began < 15
-        assert chain.said("come again")
+        assert chain.said("the rest is sent again")
         chain.start().streaming()
         far.start()
         reader.until(lambda records: len({one.value for one in records}) == 1010)

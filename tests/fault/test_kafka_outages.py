@@ -45,7 +45,7 @@ def test_rows_written_while_broker_and_walstream_were_down_arrive(
             database.execute("INSERT INTO t SELECT generate_series(1, 1000)")
             wait_until_received(database, walstream.slot)
             assert walstream.terminate(timeout_s=40) == 0
-            assert walstream.said("come again")
+            assert walstream.said("the rest is sent again")
         broker.start()
         with walstream, Reader(broker.bootstrap, runs.prefix) as reader:
             reader.count(1000)

@@ -172,7 +172,7 @@ def test_a_sink_that_is_to_be_dropped_gets_no_copy_and_is_named(
     insert(database, 3, 3)
     pair.first.count(3)
     assert pair.second.read() == []
-    told = lambda: any("given up" in said for said in pair.source()["problems"])  # noqa: E731
+    told = lambda: any("was dropped" in said for said in pair.source()["problems"])  # noqa: E731
     wait_until(told, 30, "status says so")
 
 

@@ -158,7 +158,7 @@ def test_a_poor_role_sees_every_slot_those_that_hold_most_first(
     assert done.returncode == 0, done.stderr
     assert is_plain(done.stdout)
     assert f"pgoutput, database {database.name}" in done.stdout
-    assert "no client reads it" in done.stdout
+    assert "nobody reads it" in done.stdout
 
 
 def test_without_a_configuration_the_variable_names_the_server(
