@@ -1,15 +1,30 @@
 """`walstream destroy`: slot, publications and state go; nothing else does."""
 
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.verb import Terminal, verb
-from tests.support.programs.walstream import SOURCE, Walstream
+from tests.support.programs.walstream import SOURCE, Walstream, toml
+from walstream.admin.destroy import destroy as destroy_source
+from walstream.admin.teardown import Teardown
+from walstream.config import load
+from walstream.errors import HistoryError, Transient, WalstreamError
+from walstream.pipeline.ports import Position
+from walstream.postgres import server as servers
+from walstream.postgres.connection import session
+from walstream.sources.postgres.detached.detached_sink import (
+    AWAY,
+    DETACHED,
+    DetachedSink,
+)
+from walstream.state.store import LmdbStore
 
 pytestmark = [pytest.mark.same_on_15]
 
@@ -157,3 +172,126 @@ def test_a_publication_that_is_used_as_it_is_stays(
     assert "publication mine stays: walstream did not make it" in done.stdout
     assert publications(database) == ["mine"]
     assert slots(database) == []
+
+
+@dataclass
+class Still:
+    """A source that is not started, with a position, slots and a publication."""
+
+    database: Database
+    walstream: Walstream
+    shown: list[Teardown] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.walstream.configuration.write_text(toml(self.walstream.document()))
+        self.database.execute("CREATE PUBLICATION walstream")
+        with session(self.database.dsn) as connection:
+            server = servers.look(connection)
+        identifier, timeline = server.system_identifier, server.timeline
+        self.position = Position(
+            server.flush_lsn, identifier, timeline, server.database, self.walstream.slot
+        )
+
+    def make(self, *names: str, plugin: str = "pgoutput") -> None:
+        make = "SELECT pg_create_logical_replication_slot(%s, %s)"
+        for name in names:
+            self.database.fetch(make, name, plugin)
+
+    def drop(self, name: str) -> None:
+        self.database.fetch("SELECT pg_drop_replication_slot(%s)", name)
+
+    def note(self, position: Position, copy: str = "") -> None:
+        """Note a position, and a sink that is away with a copy of its slot."""
+        note = DetachedSink(AWAY, copy, 0.0, "", position.resume)
+        with LmdbStore(self.walstream.state) as positions:
+            positions.store(position, DETACHED.of("kafka").entry(note) if copy else {})
+
+    def agree(self, shown: Teardown) -> bool:
+        self.shown.append(shown)
+        return True
+
+    def destroy(self) -> Teardown | None:
+        configuration = load(self.walstream.configuration, {})
+        return destroy_source(configuration, SOURCE, self.agree)
+
+    def is_refused(self, kind: type[WalstreamError], match: str, *left: str) -> None:
+        """Claim that all is still there."""
+        with pytest.raises(kind, match=match):
+            self.destroy()
+        assert sorted(slots(self.database)) == sorted(left)
+        assert publications(self.database) == ["walstream"]
+        assert self.walstream.state.is_dir()
+
+
+@pytest.fixture
+def still(newest_postgres: PostgresServer, tmp_path: Path) -> Iterator[Still]:
+    with temporary_database(newest_postgres) as database:
+        yield Still(database, Walstream(database.dsn, "127.0.0.1:1", tmp_path, "t."))
+
+
+def test_slots_of_another_server_or_database_are_left(still: Still) -> None:
+    slot, known = still.walstream.slot, still.position
+    still.make(slot)
+    still.note(replace(known, system_identifier=1))
+    still.is_refused(HistoryError, f"server 1, this is {known.system_identifier}", slot)
+    still.note(replace(known, database="elsewhere"))
+    still.is_refused(HistoryError, "belongs to the database 'elsewhere'", slot)
+    assert not still.shown
+
+    refused = destroy(still.walstream, "--yes")
+    assert refused.returncode == 3
+    assert "correct the dsn of source 'app'" in refused.stderr
+    assert f"walstream destroy app -c {still.walstream.configuration}" in refused.stderr
+
+
+def test_copies_go_by_the_name_that_was_noted(still: Still) -> None:
+    slot = still.walstream.slot
+    old, noted, named = f"{slot}_old", f"{slot}_old_kafka", f"{slot}_kafka"
+    still.make(slot, old, noted, named)
+    still.note(replace(still.position, slot=old), noted)
+    (still.walstream.state / "away" / "kafka").mkdir(parents=True)
+    done = still.destroy()
+    assert done is not None
+    assert done.copies == [noted]
+    assert sorted(slots(still.database)) == sorted([slot, old, named])
+    assert [kept.what for kept in done.stays][:2] == [f"slot {old}", f"slot {slot}"]
+
+
+def test_a_copy_without_a_folder_is_no_other_reader(still: Still) -> None:
+    slot, copy = still.walstream.slot, f"{still.walstream.slot}_kafka"
+    still.make(slot, copy)
+    still.note(still.position, copy)
+    done = still.destroy()
+    assert done is not None
+    assert (done.copies, done.publications) == ([copy], ["walstream"])
+    assert (slots(still.database), publications(still.database)) == ([], [])
+
+
+def test_a_copy_that_is_not_ours_stops_it_before_anything_goes(still: Still) -> None:
+    slot, copy = still.walstream.slot, f"{still.walstream.slot}_kafka"
+    still.make(slot)
+    still.make(copy, plugin="test_decoding")
+    still.note(still.position, copy)
+    still.is_refused(HistoryError, f"{copy}' uses the plugin", slot, copy)
+    assert not still.shown
+
+
+def test_what_was_not_shown_is_not_dropped(
+    still: Still, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot, copy = still.walstream.slot, f"{still.walstream.slot}_kafka"
+    still.make(slot)
+    still.note(still.position)
+
+    def agree_too_late(_shown: Teardown) -> bool:
+        still.make(copy)
+        still.note(still.position, copy)
+        return True
+
+    with monkeypatch.context() as patch:
+        patch.setattr(still, "agree", agree_too_late)
+        still.is_refused(Transient, r"\(slots of detached sinks\)", slot, copy)
+    done = still.destroy()
+    assert done is not None
+    assert still.shown == [done]
+    assert slots(still.database) == []

@@ -105,7 +105,6 @@ DRIVEN_BY = {
     "walstream/admin/check/sinks.py": (
         "integration/test_check.py: test_a_missing_topic_is_made_as_printed"
     ),
-    "walstream/admin/destroy.py": 'integration/test_destroy.py: "destroy"',
     "walstream/admin/reset.py": "integration/test_reset.py",
     "walstream/admin/rewind.py": "integration/test_rewind.py",
     "walstream/admin/slots.py": "integration/test_slots.py",

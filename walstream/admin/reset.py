@@ -40,7 +40,8 @@ class KnownSource:
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
     slot: str | None = None  # that it is about
     epoch: int | None = None  # None: lost with the state
-    away: frozenset[str] = frozenset()  # sinks that may have a copy of the slot
+    # by sink that may have a copy of the slot: the copy, as it was noted
+    away: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, StoredTopic] = field(default_factory=dict)
 
     def other_slot(self, source: PostgresSource) -> str | None:
@@ -192,13 +193,18 @@ def believed(folder: Path, source: PostgresSource) -> KnownSource:
     """Read under the lock; a damaged state says nothing."""
     try:
         lmdb_check.check(folder / "data.mdb")
-        with LmdbStore.open_read_only(folder) as positions:
-            if positions is None:
-                return KnownSource(epoch=0)
-            positions.check_format()
-            return _known(positions, source)
+        return known_source(folder, source)
     except (StateDamaged, lmdb_check.Broken):
         return KnownSource()
+
+
+def known_source(folder: Path, source: PostgresSource) -> KnownSource:
+    """Read a source's state; raise StateDamaged for one that cannot be believed."""
+    with LmdbStore.open_read_only(folder) as positions:
+        if positions is None:
+            return KnownSource(epoch=0)
+        positions.check_format()
+        return _known(positions, source)
 
 
 def _known(positions: LmdbStore, source: PostgresSource) -> KnownSource:
@@ -209,6 +215,6 @@ def _known(positions: LmdbStore, source: PostgresSource) -> KnownSource:
         stored,
         slot=about.slot if about else None,
         epoch=epoch_of(positions),
-        away=frozenset(DETACHED.keys(positions)),
+        away={sink: one.slot for sink, one in DETACHED.read_all(positions).items()},
         topics=TOPICS.read_all(positions),
     )

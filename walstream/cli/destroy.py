@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import typer
 
-from walstream.admin.destroy import Teardown
 from walstream.admin.destroy import destroy as destroy_source
+from walstream.admin.teardown import Teardown
 from walstream.cli.config_file import load
 from walstream.cli.options import (
     ConfigFile,
@@ -65,6 +65,13 @@ def destroy(
 
 def _plan(planned: Teardown) -> Iterator[str]:
     """Yield what is dropped, and what that means."""
+    if planned.interrupted:
+        yield (
+            f"Source {planned.source!r} was destroyed, but not all of its state was"
+            " deleted. This deletes the rest, and asks no server:"
+        )
+        yield f"  {planned.remains}"
+        return
     where = f" of {planned.server}" if planned.server else ""
     yield f"Source {planned.source!r}{where} is destroyed. This drops:"
     if planned.slot is not None:
@@ -76,6 +83,8 @@ def _plan(planned: Teardown) -> Iterator[str]:
         yield f"  publication {name}"
     if planned.folder is not None:
         yield f"  the state in {planned.folder}"
+    if planned.remains is not None:
+        yield f"  the rest of an earlier state in {planned.remains}"
     if planned.slot is not None or planned.position is not None:
         at = f" after {show(planned.position)}" if planned.position else ""
         yield (

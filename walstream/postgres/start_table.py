@@ -134,24 +134,31 @@ def check_ours(slot: Slot, server: Server) -> None:
         )
 
 
+def check_server(position: Position, server: Server, hint: str, repair: Repair) -> None:
+    """Refuse a server, or a database, that the position is not about."""
+    resume = show(position.resume)
+    if position.system_identifier != server.system_identifier:
+        raise HistoryError(
+            f"the position {resume} belongs to the server"
+            f" {position.system_identifier}, this is {server.system_identifier}",
+            hint=hint,
+            repair=repair,
+        )
+    if position.database != server.database:
+        raise HistoryError(
+            f"the position {resume} belongs to the database"
+            f" {position.database!r}, this is {server.database!r}",
+            hint=hint,
+            repair=repair,
+        )
+
+
 def _resume(
     position: Position, named: str, slot: Slot | None, server: Server, reset: Repair
 ) -> Decision:
     resume = position.resume
-    if position.system_identifier != server.system_identifier:
-        raise HistoryError(
-            f"the position {show(resume)} belongs to the server"
-            f" {position.system_identifier}, this is {server.system_identifier}",
-            hint=f"correct the dsn; if the change is meant, reset the source: {_GAP}",
-            repair=reset,
-        )
-    if position.database != server.database:
-        raise HistoryError(
-            f"the position {show(resume)} belongs to the database"
-            f" {position.database!r}, this is {server.database!r}",
-            hint=f"correct the dsn; if the change is meant, reset the source: {_GAP}",
-            repair=reset,
-        )
+    hint = f"correct the dsn; if the change is meant, reset the source: {_GAP}"
+    check_server(position, server, hint, reset)
     if slot is None and named != position.slot:
         raise SlotLost(
             f"the position {show(resume)} belongs to the slot {position.slot!r}, the "
