@@ -24,10 +24,12 @@ from consumer.handler import (
     BasicBatchApplication,
     BasicBatchHandler,
     BasicHandler,
+    Fatal,
     Retry,
     basic_batch_handler,
     basic_handler,
     check_batch,
+    generated,
 )
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.op import ConsumerRecord, Op
@@ -96,7 +98,7 @@ class BasicConsumer(GroupMember, BasicRoutes):
             basic_batch_handler(app),
             batch,
             linger,
-            self._loop.result_of,
+            self._result_of,
         )
 
     def _work(self, lane: AssignedPartition) -> "BasicWork":
@@ -107,6 +109,12 @@ class BasicConsumer(GroupMember, BasicRoutes):
 
     def _release(self) -> None:
         self._loop.close()
+
+    def _result_of(self, returned: object) -> object:
+        reason = generated(returned)
+        if reason is not None:
+            raise Fatal(reason)
+        return self._loop.result_of(returned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ one partition at once.
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import psycopg
 
 from consumer.op import Op
+
+_NO_YIELD: Final = "write it without `yield`"
 
 Transaction = psycopg.Connection[Any]
 """A connection inside of an open transaction, which the consumer commits."""
@@ -91,7 +93,11 @@ def batch_hooks(app: object) -> BatchHooks | None:
     """Return an application's own, of which it has both or none."""
     begin = getattr(app, "begin_batch", None)
     end = getattr(app, "end_batch", None)
-    return BatchHooks(begin, end) if callable(begin) and callable(end) else None
+    if not callable(begin) or not callable(end):
+        return None
+    refuse_coroutine(begin)
+    refuse_coroutine(end)
+    return BatchHooks(begin, end)
 
 
 def beginning(app: object) -> Callable[[], object]:
@@ -100,7 +106,11 @@ def beginning(app: object) -> Callable[[], object]:
     A psycopg.OperationalError of it is waited out, like a database that is away.
     """
     begin = getattr(app, "begin_consuming", None)
-    return begin if callable(begin) else lambda: None
+    if not callable(begin):
+        return lambda: None
+    called: Callable[[], object] = begin
+    refuse_coroutine(called)
+    return called
 
 
 def basic_handler(
@@ -116,13 +126,18 @@ def basic_handler(
             "an application has a method handle_message(op) or handle_batch(ops)"
         )
     handler: BasicHandler = method
+    refuse_generator(handler)
     return handler
 
 
 def basic_batch_handler(app: object) -> BasicBatchHandler | None:
     """Return the application's `handle_batch(ops)`, if it has one."""
     method = getattr(app, "handle_batch", None)
-    return method if callable(method) else None
+    if not callable(method):
+        return None
+    handler: BasicBatchHandler = method
+    refuse_generator(handler)
+    return handler
 
 
 def idempotent_handler(
@@ -157,13 +172,49 @@ def idempotent_batch_handler(app: object) -> IdempotentBatchHandler | None:
 
 
 def refuse_coroutine(handler: Callable[..., object]) -> None:
-    """Raise TypeError for `async def`, whose body an ordinary call does not run."""
+    """Raise TypeError for a function whose body an ordinary call does not run."""
     called = getattr(handler, "__call__", None)  # noqa: B004 - an object's own method
     if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(called):
         raise TypeError(
             "the idempotent consumer takes no coroutine function: its transaction"
             " blocks the thread; write `def`, or use BasicConsumer"
         )
+    refuse_generator(handler)
+
+
+def refuse_generator(handler: Callable[..., object]) -> None:
+    """Raise TypeError for a function with `yield`, whose body a call does not run."""
+    for function in (handler, getattr(handler, "__call__", None)):  # noqa: B004
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(
+            function
+        ):
+            raise TypeError(f"a call of a generator function does nothing: {_NO_YIELD}")
+
+
+def generated(returned: object) -> str | None:
+    """Return why a handler that returned a generator did not do its work."""
+    if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+        return f"it returned a generator, which nobody runs: {_NO_YIELD}"
+    return None
+
+
+def unfinished(returned: object) -> str | None:
+    """Return why a handler that returned this did not do its work; None: it did."""
+    if not inspect.isawaitable(returned):
+        return generated(returned)
+    if inspect.iscoroutine(returned):
+        returned.close()  # or Python warns that nobody awaited it
+    return (
+        f"it returned a {type(returned).__name__}, which nobody awaits: do the work"
+        " before it returns, or use BasicConsumer"
+    )
+
+
+def finished(name: str, returned: object) -> None:
+    """Raise TypeError for a method of an application that only returned its work."""
+    reason = unfinished(returned)
+    if reason is not None:
+        raise TypeError(f"{name}: {reason}")
 
 
 def check_batch(app: object, batch: int, linger: float) -> None:

@@ -24,6 +24,7 @@ from consumer.handler import (
     batch_hooks,
     beginning,
     check_batch,
+    finished,
     idempotent_batch_handler,
     idempotent_handler,
 )
@@ -135,7 +136,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         while not self._wish.is_set():
             try:
                 self._tables = self._make_tables()
-                self._begin()
+                finished("begin_consuming", self._begin())
             except OperationalError as error:
                 _log.warning(
                     "the database of group %s cannot be reached, trying again: %s",

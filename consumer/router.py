@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, overload
 
-from consumer.handler import Transaction, refuse_coroutine
+from consumer.handler import Transaction, refuse_coroutine, refuse_generator
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.name_pattern import matcher
 from consumer.op import Op
@@ -117,6 +117,7 @@ class BasicRoutes:
         _check(kinds, into)
 
         def route(handler: Callable[..., object]) -> Callable[..., object]:
+            refuse_generator(handler)
             called = handler
             if into is not None:
 

@@ -118,6 +118,8 @@ class AssignedPartition:
 
     def put(self, messages: Sequence[Message], *, force: bool = False) -> int:
         """Take in what there is room for; give the number."""
+        if self.linger is not None:
+            self.linger.see(messages)
         count = self.inbox.put(messages, force=force)
         if count:
             self._pool.call(self)
@@ -161,6 +163,8 @@ class AssignedPartition:
     def sought(self) -> None:
         """Note that what comes into the inbox from now on is what was asked for."""
         self.wanted_offset = None
+        if self.linger is not None:
+            self.linger.forget()
         self._pool.urge(self)
 
     def urge(self) -> None:
@@ -212,6 +216,8 @@ class AssignedPartition:
         if not hand:
             seconds = self._work.rest()
             return After(math.inf if seconds is None else seconds)
+        if self.linger is not None:
+            self.linger.took(hand)
         self._handle(hand)
         return AGAIN
 

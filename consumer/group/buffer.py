@@ -138,6 +138,12 @@ class Inbox:
     def empty(self) -> bool:
         return not self._messages
 
+    @property
+    def first_offset(self) -> int | None:
+        """The offset of what is taken next."""
+        with self._lock:
+            return self._messages[0].offset() if self._messages else None
+
     def _clear(self) -> None:
         self._add(-size(self._messages))
         self._messages.clear()

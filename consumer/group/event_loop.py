@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Final
 
 from walstream.telemetry import runtime
@@ -22,37 +22,91 @@ class EventLoop:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started: Future[asyncio.AbstractEventLoop] | None = None
+        self._running: set[Future[object]] = set()
+        self._closed = False  # a coroutine that came now would not be run
         self._ended = threading.Event()
         self._stop: asyncio.Event | None = None
 
     def result_of(self, returned: object) -> object:
-        """Return what a handler returned; of an awaitable, its result."""
+        """Return what a handler returned; of an awaitable, its result.
+
+        Raise asyncio.CancelledError where it was cancelled: no Exception, so that
+        nobody takes it for one of the handler's and calls it again.
+        """
         if not inspect.isawaitable(returned):
             return returned
-        loop = self._running()
-        return asyncio.run_coroutine_threadsafe(_awaited(returned), loop).result()
+        try:
+            running = self._submit(returned, self._loop())
+        except BaseException:
+            _drop(returned)
+            raise
+        try:
+            return running.result()
+        except CancelledError:
+            _drop(returned)  # it may never have begun
+            raise asyncio.CancelledError("the coroutine was cancelled") from None
+        finally:
+            with self._lock:
+                self._running.discard(running)
 
     def close(self) -> None:
         """End the loop. Its coroutines are cancelled, and waited for a moment."""
         with self._lock:
+            self._closed = True
             started = self._started
-        if started is None or self._ended.is_set():
+        if started is None or started.exception() is not None or self._ended.is_set():
             return
         started.result().call_soon_threadsafe(self._set_stop)
         self._ended.wait(_END_S)
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _submit(
+        self, awaitable: Awaitable[object], loop: asyncio.AbstractEventLoop
+    ) -> Future[object]:
         with self._lock:
-            if self._started is None:
-                self._started = Future()
-                runtime.start_thread(self._run, "consumer-asyncio")
-        return self._started.result()
+            if self._closed:
+                raise asyncio.CancelledError("the event loop has ended")
+            awaited = _awaited(awaitable)
+            try:
+                running = asyncio.run_coroutine_threadsafe(awaited, loop)
+            except RuntimeError:  # it was closed a moment ago
+                awaited.close()
+                raise asyncio.CancelledError("the event loop has ended") from None
+            self._running.add(running)
+            return running
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop; raise what it could not start for."""
+        with self._lock:
+            started = self._started
+            if started is None:
+                started = self._started = Future()
+                try:
+                    runtime.start_thread(self._run, "consumer-asyncio")
+                except BaseException as error:  # noqa: BLE001 - raised to all who wait
+                    started.set_exception(error)
+        return started.result()
 
     def _run(self) -> None:
+        started = self._started
         try:
-            asyncio.run(self._serve())
+            with asyncio.Runner() as runner:
+                runner.get_loop()  # before there is a coroutine that nobody would run
+                runner.run(self._serve())
+        except BaseException as error:
+            if started is None or started.done():
+                raise
+            started.set_exception(error)
         finally:
-            self._ended.set()
+            self._end()
+
+    def _end(self) -> None:
+        """Cancel what came too late for the loop to see it."""
+        with self._lock:
+            self._closed = True
+            left = list(self._running)
+        for running in left:
+            running.cancel()
+        self._ended.set()
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
@@ -71,3 +125,9 @@ async def _awaited(awaitable: Awaitable[object]) -> object:
     except (SystemExit, KeyboardInterrupt) as error:
         # asyncio would end the loop, under all other partitions
         raise RuntimeError(f"a handler raised {type(error).__name__}") from error
+
+
+def _drop(awaitable: Awaitable[object]) -> None:
+    """Close a coroutine that is not run: Python would warn that nobody awaited it."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()

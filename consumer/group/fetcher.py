@@ -30,9 +30,9 @@ from consumer.group.settings import (
     ClientProperties,
     from_earliest,
     max_poll_interval_s,
+    subscriptions,
 )
 from consumer.group.thread_pool import Pool
-from consumer.name_pattern import subscription
 from walstream.telemetry import runtime
 
 _POLL_S: Final = 0.1
@@ -62,6 +62,7 @@ class Fetcher:
         self._stop_timeout_s = stop_timeout_s
         self._stop_by = math.inf
         self._topics = list(topics)
+        self._subscriptions = subscriptions(topics, settings)
         self._group = settings["group.id"]
         self._said = ""  # what it reads, as it was logged last
         self._from_earliest = from_earliest(settings)
@@ -87,7 +88,7 @@ class Fetcher:
         _log.info("group %s: joining, to read %s", self._group, ", ".join(self._topics))
         try:
             self._consumer.subscribe(
-                [subscription(topic) for topic in self._topics],
+                self._subscriptions,
                 on_assign=self._assigned,
                 on_revoke=self._revoked,
                 on_lost=self._lost,
@@ -152,8 +153,8 @@ class Fetcher:
 
     def _ask_whether_back(self) -> None:
         with suppress(KafkaException):
-            topic = self._topics[0]
-            if subscription(topic).startswith("^"):
+            topic = self._subscriptions[0]
+            if topic.startswith("^"):
                 self._consumer.list_topics(timeout=_BACK_S)
             else:
                 self._consumer.list_topics(topic, timeout=_BACK_S)

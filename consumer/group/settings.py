@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from consumer.name_pattern import subscription
 from walstream.errors import ConfigError
 
 ClientProperties = Mapping[str, object]
@@ -10,6 +11,8 @@ ClientProperties = Mapping[str, object]
 texts, numbers, booleans and callbacks.
 """
 
+_PASSED_OVER: Final = "topic.blacklist"
+_KAFKAS_OWN: Final = "^__"
 _DEFAULTS: Final[ClientProperties] = {
     "auto.offset.reset": "earliest",
     "auto.commit.interval.ms": 1000,
@@ -18,7 +21,7 @@ _DEFAULTS: Final[ClientProperties] = {
 }
 _OF_PATTERNS: Final[ClientProperties] = {
     "topic.metadata.refresh.interval.ms": 10_000,
-    "topic.blacklist": "^__",  # Kafka's own topics: no pattern means them
+    _PASSED_OVER: _KAFKAS_OWN,  # no pattern means them
 }
 _PROMISED: Final[ClientProperties] = {
     "enable.auto.commit": True,  # of what was stored: what was handled
@@ -65,10 +68,24 @@ def consumer_settings(
             )
     defaults = {**_DEFAULTS, **(_OF_PATTERNS if patterns else {})}
     settings = {**defaults, **kafka, **_PROMISED, "group.id": group}
-    if settings.get("group.protocol") == "consumer":
-        # the broker assigns, and refuses a client's strategy
+    if _broker_assigns(settings):
+        # the broker refuses a client's strategy
         settings.pop("partition.assignment.strategy")
     return settings
+
+
+def subscriptions(topics: Sequence[str], settings: ClientProperties) -> list[str]:
+    """Return what librdkafka subscribes to.
+
+    Where the broker looks for what matches, it knows no `topic.blacklist`. The client
+    leaves such a topic alone, but the broker would count it into the member's share.
+    """
+    own_out = settings.get(_PASSED_OVER) == _KAFKAS_OWN and _broker_assigns(settings)
+    return [subscription(topic, own_out=own_out) for topic in topics]
+
+
+def _broker_assigns(settings: ClientProperties) -> bool:
+    return settings.get("group.protocol") == "consumer"
 
 
 def admin_settings(settings: ClientProperties) -> dict[str, object]:

@@ -9,9 +9,12 @@ from consumer.error_text import blamed, shown
 from consumer.errors import TransactionEnded
 from consumer.handler import (
     BatchHooks,
+    Fatal,
     IdempotentBatchHandler,
     IdempotentHandler,
     Transaction,
+    finished,
+    unfinished,
 )
 from consumer.op import Op
 from consumer.state.partition_state import KnownState, PartitionState, StateRow
@@ -124,13 +127,13 @@ class Batch:
     def _handle(self, tx: Transaction, ops: list[Op]) -> int:
         """Call the handler, until time is up or a stop is wished; give the number."""
         if self.hooks is not None:
-            self.hooks.begin(tx, ops)
+            finished("begin_batch", self.hooks.begin(tx, ops))
         if self.batch_handler is not None:
             handled = self._handle_at_once(tx, ops, self.batch_handler)
         else:
             handled = self._handle_each(tx, ops)
         if self.hooks is not None:
-            self.hooks.end(tx)
+            finished("end_batch", self.hooks.end(tx))
         return handled
 
     def _handle_at_once(
@@ -138,9 +141,11 @@ class Batch:
     ) -> int:
         count = len(ops)
         try:
-            handler(tx, tuple(ops))
+            returned = handler(tx, tuple(ops))
         except BaseException as error:  # sys.exit, CancelledError: theirs, too
             raise Raised(ops[0], error, count) from error
+        if returned is not None:
+            _refuse_unfinished(ops[0], returned)
         status = tx.pgconn.transaction_status
         if status == TransactionStatus.INERROR:
             raise Raised(ops[0], _ended(tx, ops[0]), count)
@@ -158,14 +163,23 @@ class Batch:
         pgconn, intrans = tx.pgconn, TransactionStatus.INTRANS
         for count, op in enumerate(ops, 1):
             try:
-                handler(tx, op)
+                returned = handler(tx, op)
             except BaseException as error:  # sys.exit, CancelledError: theirs, too
                 raise Raised(op, error) from error
+            if returned is not None:
+                _refuse_unfinished(op, returned)
             if pgconn.transaction_status != intrans:
                 raise Raised(op, _ended(tx, op))
             if clock() >= deadline or stopping():
                 return count
         return len(ops)
+
+
+def _refuse_unfinished(op: Op, returned: object) -> None:
+    """Raise for an op whose handler returned before it did anything."""
+    reason = unfinished(returned)
+    if reason is not None:  # no half of a batch would fare better
+        raise Raised(op, Fatal(reason))
 
 
 def _ended(tx: Transaction, op: Op) -> TransactionEnded:

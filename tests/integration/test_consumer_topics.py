@@ -78,3 +78,29 @@ def test_a_new_topic_is_read_from_its_beginning_exactly_once(setting: Setting) -
         first.insert(20)
         first.flush()
         setting.until(21)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_pattern_passes_over_kafka_s_own_topics(
+    protocol: str, kafka: KafkaServer, topic_prefix: str
+) -> None:
+    """Whoever matches it: the client, or the broker."""
+    orders = f"{topic_prefix}orders"
+    for topic in (f"__{orders}", orders):
+        feed = feed_of(kafka, topic)
+        feed.insert(1)
+        feed.flush()
+    seen: list[str] = []
+    consumer = BasicConsumer(
+        lambda op: seen.append(op.record.topic),
+        group=f"{topic_prefix}copies",
+        topics=f"*{orders}",
+        kafka={"bootstrap.servers": kafka.bootstrap, "group.protocol": protocol},
+    )
+    with consumer:
+        running = Running(consumer)
+        wait_until(lambda: seen, 60, "something is read")
+        wait_until(consumer.lag, 60, "the lag is known")
+        assert [place.topic for place in consumer.lag()] == [orders]
+    running.join()
+    assert seen == [orders]

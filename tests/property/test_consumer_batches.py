@@ -1,8 +1,10 @@
 """Batches of the basic consumer: what one by one does, whatever fails on the way."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from consumer.basic import BasicOptions, BasicWork
 from consumer.errors import HandlerFailed, PoisonRecord
 from consumer.group.assigned_partition import AssignedPartition, Pause, Place
 from consumer.group.buffer import Budget
+from consumer.group.event_loop import EventLoop
 from consumer.handler import Retry
 from consumer.metrics import Measure
 from consumer.op import Op
@@ -134,3 +137,31 @@ def test_what_does_not_fail_comes_in_full_batches() -> None:
     outcome(app, [FetchedRecord(at, value) for at in range(25)], batch=8)
     assert app.sizes == [8, 8, 4]
     assert app.handled == list(range(20))
+
+
+def test_a_cancelled_batch_stops_and_is_not_called_again() -> None:
+    value = OpEncoder(insert(1, 0, ["1", "1"]).table).encode(insert(1, 0, ["1", "1"]))
+    calls: list[int] = []
+
+    async def handle_batch(ops: Sequence[Op]) -> None:
+        calls.append(len(ops))
+        raise asyncio.CancelledError
+
+    loop = EventLoop()
+    lane = AssignedPartition(Place("t", 0), lambda: None, Budget())
+    options = BasicOptions(
+        handler=lambda op: handle_batch([op]),
+        on_poison="stop",
+        metrics=lambda *_: None,
+        guard=cast("TopicGuard", None),
+        batch_handler=handle_batch,
+        batch=8,
+        linger_s=0,
+        result_of=loop.result_of,
+    )
+    records = [FetchedRecord(at, value) for at in range(8)]
+    with pytest.raises(HandlerFailed, match="CancelledError"):
+        BasicWork(lane, options).handle(cast("list[Message]", records))
+    loop.close()
+    assert calls == [8]
+    assert lane.handled is None

@@ -1,6 +1,7 @@
 """What an application may be."""
 
 import functools
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
 
 import pytest
@@ -10,10 +11,14 @@ from consumer.handler import (
     Retry,
     basic_batch_handler,
     basic_handler,
+    batch_hooks,
+    beginning,
     check_batch,
+    finished,
     idempotent_batch_handler,
     idempotent_handler,
     refuse_coroutine,
+    unfinished,
 )
 from consumer.op import Op
 
@@ -84,6 +89,53 @@ def test_the_idempotent_consumer_refuses_coroutine_functions() -> None:
         idempotent_batch_handler(app)
     with pytest.raises(TypeError, match="coroutine"):
         refuse_coroutine(app)
+
+
+class Generators:
+    def handle_message(self, *_: Any) -> Iterator[None]:
+        yield
+
+    async def handle_batch(self, *_: Any) -> AsyncIterator[None]:
+        yield
+
+
+def test_a_handler_with_yield_is_refused() -> None:
+    app = Generators()
+    for taking in (basic_handler, idempotent_handler):
+        with pytest.raises(TypeError, match="yield"):
+            taking(app.handle_message)
+    for taking_batches in (basic_batch_handler, idempotent_batch_handler):
+        with pytest.raises(TypeError, match="yield"):
+            taking_batches(app)
+
+
+class Hooked:
+    def begin_batch(self, *_: Any) -> None: ...
+
+    async def end_batch(self, *_: Any) -> None: ...
+
+    async def begin_consuming(self) -> None: ...
+
+
+def test_what_is_called_around_the_ops_is_no_coroutine_function() -> None:
+    with pytest.raises(TypeError, match="coroutine"):
+        batch_hooks(Hooked())
+    with pytest.raises(TypeError, match="coroutine"):
+        beginning(Hooked())
+    assert batch_hooks(Application()) is None
+    assert beginning(Application())() is None
+
+
+def test_what_a_handler_returned_instead_of_its_work_is_named() -> None:
+    async def work() -> None: ...
+
+    assert "coroutine" in (unfinished(work()) or "")
+    assert "generator" in (unfinished(one for one in "ab") or "")
+    assert "generator" in (unfinished(Generators().handle_batch()) or "")
+    assert unfinished(None) is unfinished([1]) is unfinished(iter("ab")) is None
+    with pytest.raises(TypeError, match="end_batch"):
+        finished("end_batch", work())
+    finished("end_batch", 7)
 
 
 def test_sizes_and_waits_without_a_meaning_are_refused() -> None:

@@ -1,6 +1,7 @@
 """Patterns of tables and topics."""
 
 import re
+from itertools import product
 
 import pytest
 
@@ -32,6 +33,29 @@ def test_a_topic_is_subscribed_to_as_a_table_is_matched(
 
 def test_a_regular_expression_is_left_as_it_is() -> None:
     assert subscription("^shop\\.(a|b)?") == "^shop\\.(a|b)?"
+    assert subscription("^a", own_out=True) == "^a"
+
+
+def test_what_begins_with_a_caret_is_a_pattern_without_a_star_too() -> None:
+    assert is_pattern("^shop")
+    assert not is_pattern("shop")
+
+
+def test_an_expression_leaves_out_kafka_s_own_topics_where_it_has_to() -> None:
+    names = [
+        "".join(one) for length in (1, 2, 3, 4) for one in product("a_", repeat=length)
+    ]
+    for length in (1, 2, 3):
+        for given in product("a_*?", repeat=length):
+            pattern = "".join(given)
+            if not is_pattern(pattern):
+                continue
+            expression = re.compile(subscription(pattern, own_out=True))
+            matches = matcher([pattern])
+            for name in names:
+                wanted = matches(name) and not name.startswith("__")
+                assert bool(expression.search(name)) == wanted, (pattern, name)
+    assert subscription("shop.*", own_out=True) == r"^shop\..*$"
 
 
 def test_several_patterns_match_what_one_of_them_does() -> None:

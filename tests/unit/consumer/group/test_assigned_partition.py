@@ -10,6 +10,7 @@ from confluent_kafka import Message
 from consumer.errors import HandlerFailed
 from consumer.group.assigned_partition import AssignedPartition, Pause, Place
 from consumer.group.buffer import Budget
+from consumer.group.linger import Linger
 from consumer.group.thread_pool import Pool
 from tests.support.deadline import wait_until
 
@@ -135,6 +136,31 @@ def test_what_waits_keeps_nothing_that_others_may_need() -> None:
     for _ in range(8):
         lane.turn()
     assert lane.inbox.shed(700_000) == 2
+
+
+def test_what_was_handed_out_once_waits_for_no_full_batch() -> None:
+    """As after a Retry, at a barrier, and when a batch fails and comes in halves."""
+    lane, seen = lane_of(), []
+
+    class Halving(Noting):
+        wanted = 3
+
+        def handle(self, messages: list[Message]) -> int:
+            seen.append([message.offset() for message in messages])
+            if len(seen) == 1:
+                raise Pause(0)
+            return 1
+
+    lane.linger = Linger(1000, 3)
+    lane.start(Halving(), Pool(0))  # turns are the test's
+    lane.put([*one(1), *one(2), *one(3)])
+    for _ in range(5):
+        lane.turn()
+    lane.put(one(4))
+    after = lane.turn()
+    assert seen == [[1, 2, 3], [1, 2, 3], [2, 3], [3]]
+    assert after is not None
+    assert after.seconds > 900
 
 
 def test_a_stop_ends_a_pause(pool: Pool) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from typing import NoReturn
 
 import pytest
 
 from consumer.group.event_loop import EventLoop
 from tests.support.deadline import wait_until
+from walstream.telemetry import runtime
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def test_closing_cancels_what_runs() -> None:
     def run() -> None:
         try:
             loop.result_of(wait())
-        except CancelledError as error:
+        except asyncio.CancelledError as error:
             ends.append(error)
 
     thread = threading.Thread(target=run)
@@ -80,3 +82,55 @@ def test_closing_cancels_what_runs() -> None:
         "the loop's thread ended",
     )
     loop.close()  # a second one does nothing
+
+
+def test_a_cancelled_coroutine_is_no_exception_of_its_handler(loop: EventLoop) -> None:
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        loop.result_of(cancelled())
+
+
+def test_what_comes_after_the_end_is_cancelled_at_once(loop: EventLoop) -> None:
+    async def fine() -> int:
+        return 1
+
+    assert loop.result_of(fine()) == 1
+    loop.close()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(loop.result_of, fine())
+        assert isinstance(asked.exception(20), asyncio.CancelledError)
+
+
+def test_a_loop_that_cannot_start_tells_all_who_need_it(
+    loop: EventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> asyncio.AbstractEventLoop:
+        raise OSError("too many open files")
+
+    async def fine() -> int:
+        return 1
+
+    monkeypatch.setattr(asyncio.events, "new_event_loop", refuse)
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(loop.result_of, fine()) for _ in range(2)]
+        for one in asked:
+            assert isinstance(one.exception(20), OSError)
+
+
+def test_a_thread_that_cannot_start_is_an_error_of_all_who_need_it(
+    loop: EventLoop,
+) -> None:
+    class Exhausted(runtime.SystemRuntime):
+        def start_thread(self, *_: object) -> NoReturn:
+            raise RuntimeError("can't start new thread")
+
+    async def fine() -> int:
+        return 1
+
+    with runtime.use(Exhausted()):
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="new thread"):
+                loop.result_of(fine())
+    loop.close()

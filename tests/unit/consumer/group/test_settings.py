@@ -1,5 +1,7 @@
 """librdkafka's properties."""
 
+import re
+
 import pytest
 
 from consumer.group.settings import (
@@ -8,6 +10,7 @@ from consumer.group.settings import (
     from_earliest,
     max_poll_interval_s,
     session_timeout_s,
+    subscriptions,
 )
 from walstream.errors import ConfigError
 
@@ -42,6 +45,16 @@ def test_defaults_stand_behind_what_is_given() -> None:
 def test_the_brokers_own_protocol_takes_no_strategy() -> None:
     settings = consumer_settings("g", {"group.protocol": "consumer"})
     assert "partition.assignment.strategy" not in settings
+
+
+def test_the_broker_is_not_asked_for_topics_that_are_passed_over() -> None:
+    """It would count them into a member's share, which then is an unequal one."""
+    given = {"group.protocol": "consumer"}
+    settings = consumer_settings("g", given, ["*"])
+    assert not re.search(subscriptions(["*"], settings)[0], "__consumer_offsets")
+    wished = consumer_settings("g", given | {"topic.blacklist": "^x"}, ["*"])
+    assert subscriptions(["*"], wished) == ["^.*$"]
+    assert subscriptions(["*"], consumer_settings("g", {}, ["*"])) == ["^.*$"]
 
 
 def test_the_admin_client_gets_what_it_knows() -> None:

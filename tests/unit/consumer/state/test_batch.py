@@ -1,11 +1,20 @@
-"""Where the state is after a batch; the batch itself asks real servers."""
+"""Where the state is after a batch, and what moves none; the rest asks real servers."""
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
+from psycopg.pq import TransactionStatus
+
+from consumer.error_text import handler_failed
 from consumer.group.assigned_partition import Place
-from consumer.state.batch import reached
-from consumer.state.partition_state import NEVER, StateRow
-from consumer.state.plan import Planner
+from consumer.handler import BatchHooks, Transaction
+from consumer.state.batch import Batch, Raised, reached
+from consumer.state.partition_state import NEVER, KnownState, PartitionState, StateRow
+from consumer.state.plan import BatchPlan, Planner
 from consumer.state.position import AppliedPosition, SnapshotChunk
 from tests.support.loads.op_record import backfilled, insert
 from tests.unit.consumer.state.test_plan import messages
@@ -39,3 +48,62 @@ def test_the_state_is_where_the_handled_ops_end() -> None:
     assert whole.kept.next_offset == 6
     assert whole.chunks == {SnapshotChunk(9, 2): 6}
     assert whole.kept.source == _BEFORE.source
+
+
+def plan_of(count: int) -> BatchPlan:
+    read = messages([insert(at + 4, 0, _ROW) for at in range(count)])
+    return Planner(Place("t", 0), _BEFORE.position, "1/db/0", lambda _: NEVER).plan(
+        read, 0, count
+    )
+
+
+class LockedState:
+    """A state that is ours, and that nothing may move."""
+
+    def lock(self, _: Transaction) -> str:
+        return "7"
+
+
+class OpenTransaction:
+    pgconn = SimpleNamespace(transaction_status=TransactionStatus.INTRANS)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        yield
+
+
+async def work(*_: object) -> None: ...
+
+
+def run(**options: Any) -> None:
+    batch = Batch(
+        cast("PartitionState", LockedState()),
+        options.pop("handler", lambda *_: None),
+        60,
+        lambda: False,
+        **options,
+    )
+    known = KnownState(_BEFORE, _BEFORE, {})
+    batch.run(cast("Transaction", OpenTransaction()), plan_of(2), known)
+
+
+@pytest.mark.parametrize("name", ["handler", "batch_handler"])
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [(work, "awaits"), (lambda *_: (one for one in "ab"), "generator")],
+)
+def test_an_op_whose_handler_only_returned_its_work_is_not_taken_for_handled(
+    name: str, returned: Any, said: str
+) -> None:
+    with pytest.raises(Raised) as raised:
+        run(**{name: returned})
+    assert raised.value.count == 1  # and so it does not come again in halves
+    assert said in str(handler_failed(raised.value.op, raised.value.cause))
+
+
+@pytest.mark.parametrize("name", ["begin_batch", "end_batch"])
+def test_a_hook_that_only_returned_its_work_is_refused(name: str) -> None:
+    begin = work if name == "begin_batch" else lambda *_: None
+    end = work if name == "end_batch" else lambda *_: None
+    with pytest.raises(TypeError, match=name):
+        run(hooks=BatchHooks(begin, end))
