@@ -126,6 +126,20 @@ def test_an_lsn_of_later_is_waited_for(
     assert max(record.op.lsn for record in records) < parse(ahead)
 
 
+def test_an_lsn_behind_the_header_of_a_segment_is_reached(
+    database: Database, runs: Runs
+) -> None:
+    """An idle server sends up to the segment's first byte, and no further."""
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0
+    write(database, 1)
+    database.fetch("SELECT pg_switch_wal()")
+    walstream.start("--until-lsn", lsn(database))
+    assert walstream.wait() == 0, walstream.text
+
+
 @pytest.mark.parametrize("text", ["soon", "12", "0/XY"])
 def test_what_is_no_lsn_is_refused(database: Database, runs: Runs, text: str) -> None:
     runs(database.dsn).start("--until-lsn", text).ends_with(2, "neither an LSN")
