@@ -1,4 +1,4 @@
-"""Where a run ends, as `--until-lsn` says it, and what configuration goes with that."""
+"""The end of a run, `--until-lsn`, and what configuration goes with it."""
 
 from walstream.config import Config, PostgresSource
 from walstream.config.run_options import NOW
