@@ -1,7 +1,7 @@
 """Reading topics from offsets, on a real broker."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from confluent_kafka import Producer
@@ -9,6 +9,9 @@ from confluent_kafka import Producer
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.oracles.topic_reader import TopicAdmin
+from walstream.cli.tail.change import read
+from walstream.cli.tail.follow import Follower, Span
+from walstream.cli.tail.last import LastChanges
 from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicReader, TopicRecord
@@ -202,3 +205,29 @@ def test_rights_on_a_group_are_not_needed(own_kafka: OwnKafka) -> None:
         producer.produce("t", b"x")
         assert producer.flush(30) == 0
         assert [record.value for record in reader.poll(30)] == [b"x"]
+
+
+@pytest.mark.parametrize("left", [1, 0])
+def test_the_last_changes_are_those_that_retention_left_meanwhile(
+    reader: TopicReader, topic: str, kafka: KafkaServer, left: int
+) -> None:
+    last = LastChanges(reader, reader.bounds([topic]), 3)
+    TopicAdmin(kafka.bootstrap).delete_before(topic, 3 - left, 1)
+    offsets = [one.record.offset for one in last.read(read)]
+    assert offsets == [0, 1, 2][3 - left :]
+
+
+def test_the_beginning_is_what_retention_left_meanwhile(
+    reader: TopicReader, topic: str, kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def assign(offsets: Mapping[Partition, int]) -> None:
+        TopicAdmin(kafka.bootstrap).delete_before(topic, 2, 1)
+        TopicReader.assign(reader, offsets)
+
+    monkeypatch.setattr(reader, "assign", assign)
+    span = Span(from_beginning=True, until_end=True)
+    follower = Follower(reader, [topic], span, lambda _: None)
+    follower.begin()
+    end = time.monotonic() + 30
+    batches = list(follower.batches(lambda: time.monotonic() > end))
+    assert [one.offset for batch in batches for one in batch] == [2]

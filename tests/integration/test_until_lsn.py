@@ -1,5 +1,7 @@
 """`walstream run --until-lsn`: ends by itself, and nothing below is missing."""
 
+import os
+import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,12 +9,14 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
+from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.verb import verb
-from tests.support.programs.walstream import toml
+from tests.support.programs.walstream import SOURCE, toml
 from walstream.lsn import parse
+from walstream.status.instance import running as running_instance
 
 pytestmark = [pytest.mark.same_on_15]
 
@@ -110,6 +114,34 @@ def test_it_ends_although_writing_goes_on(
     assert set(range(1, 21)) <= found
 
 
+def test_now_is_once_whatever_begins_again(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0
+    write(database, 5)
+    walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
+    walstream.start("--until-lsn", "now")
+
+    def is_known() -> bool:
+        found = running_instance(walstream.folder / "state")
+        stream = found.sources[SOURCE].report.stream if found else None
+        return bool(stream and stream.until)
+
+    wait_until(is_known, 60, "the worker has told where it ends")
+    write(database, 5)
+    first = walstream.worker_pid()
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: walstream.worker_pid() != first, 60, "another one runs")
+    walstream.sink = {}
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    walstream.signal(signal.SIGHUP)
+    assert walstream.wait() == 0, walstream.text
+    reader.count(5)
+
+
 def test_an_lsn_of_later_is_waited_for(
     database: Database, runs: Runs, reader: Reader
 ) -> None:
@@ -124,6 +156,20 @@ def test_an_lsn_of_later_is_waited_for(
     records = reader.read()
     assert records
     assert max(record.op.lsn for record in records) < parse(ahead)
+
+
+def test_an_lsn_behind_the_header_of_a_segment_is_reached(
+    database: Database, runs: Runs
+) -> None:
+    """An idle server sends up to the segment's first byte, and no further."""
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0
+    write(database, 1)
+    database.fetch("SELECT pg_switch_wal()")
+    walstream.start("--until-lsn", lsn(database))
+    assert walstream.wait() == 0, walstream.text
 
 
 @pytest.mark.parametrize("text", ["soon", "12", "0/XY"])

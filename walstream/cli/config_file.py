@@ -6,7 +6,7 @@ instance could not read, and what root may read tells nothing of what it may.
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from walstream import config as configuration
@@ -35,10 +35,17 @@ def give_root_up(config: Config, file: Path | None) -> None:
 class Again:
     """A configuration that can be read again, with what the command line says."""
 
-    def __init__(self, written: WrittenConfig, overrides: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        written: WrittenConfig,
+        overrides: Mapping[str, object],
+        check: Callable[[Config], object] = lambda _: None,
+    ) -> None:
+        """`check` raises ConfigError for what does not go with the command line."""
         self._written = written  # that all goes by
         self._read = written
         self._overrides = dict(overrides)
+        self._check = check
 
     def whole(self) -> Config:
         """Read the file, and what it refers to."""
@@ -55,7 +62,9 @@ class Again:
         self._written = self._read
 
     def _overridden(self, written: WrittenConfig) -> Config:
-        return written.config().model_copy(update=self._overrides)
+        config = written.config().model_copy(update=self._overrides)
+        self._check(config)
+        return config
 
 
 def become_owner(folder: Path) -> None:

@@ -8,10 +8,8 @@ from walstream import config as configuration
 from walstream.cli.config_file import Again, give_root_up
 from walstream.cli.launch import run as run_all
 from walstream.cli.options import ConfigFile
-from walstream.config import Config, PostgresSource
-from walstream.config.run_options import NOW, Options
-from walstream.errors import ConfigError
-from walstream.lsn import parse, show
+from walstream.cli.run_end import RunEnd
+from walstream.config.run_options import Options
 from walstream.telemetry import logs
 
 
@@ -80,46 +78,16 @@ def run(  # noqa: PLR0913 - an option each
     """
     written = configuration.WrittenConfig.read(file)
     overrides = {"log_level": "debug"} if verbose else {}
-    reader = Again(written, overrides)
+    end = RunEnd(until_lsn)
+    reader = Again(written, overrides, end.check)
     config = reader.references()
     give_root_up(config, file)
     logs.configure(config.log_level, config.secrets.scrub)
     options = Options(
-        until_lsn=_until(config, until_lsn),
+        until_lsn=end.lsn,
         adopt_slot=adopt_slot,
         take_over=take_over,
         accept_partitions=accept_partitions,
         accept_timeline=accept_timeline,
     )
     raise typer.Exit(run_all(config, options, reader))
-
-
-def _until(config: Config, text: str) -> str:
-    """Check what a run with this configuration can end at; "": it does not end."""
-    if not text:
-        return ""
-    others = [
-        name
-        for name, source in config.sources.items()
-        if not isinstance(source, PostgresSource)
-    ]
-    if others:
-        raise ConfigError(
-            f"--until-lsn: source {others[0]!r} is not a postgres source, and has no"
-            " LSN",
-            hint="use a configuration of postgres sources alone",
-        )
-    if text.lower() == NOW:
-        return NOW
-    if len(config.sources) > 1:
-        raise ConfigError(
-            "--until-lsn: an LSN belongs to one server, and there are"
-            f" {len(config.sources)} sources",
-            hint="write --until-lsn now",
-        )
-    try:
-        return show(parse(text))
-    except ValueError:
-        raise ConfigError(
-            f"--until-lsn: {text!r} is neither an LSN, as 0/16B3748, nor now"
-        ) from None

@@ -29,3 +29,7 @@ class Options:
         """Return them for a stream that begins again: its consents were used."""
         consents: dict[str, Any] = dict.fromkeys(CONSENTS, False)
         return replace(self, **consents)
+
+    def ending_at(self, lsn: str) -> Self:
+        """Return them with the LSN that `NOW` was; "": it is not known yet."""
+        return replace(self, until_lsn=lsn) if self.until_lsn == NOW and lsn else self

@@ -1,33 +1,36 @@
-"""End of a server's WAL now: everything committed lies below it."""
+"""LSN to stream up to: an operator's, or the end of a server's WAL now."""
 
 from typing import Final
 
 from walstream.config.run_options import NOW
 from walstream.errors import Transient
-from walstream.lsn import WAL_PAGE_HEADER, Lsn, parse
+from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import session
 
 # not yet flushed with synchronous_commit = off, and committed all the same
 _END: Final = (
-    "SELECT pg_current_wal_insert_lsn()::text, current_setting('wal_block_size')::int"
+    "SELECT pg_current_wal_insert_lsn()::text, current_setting('wal_block_size')::int,"
+    " pg_size_bytes(current_setting('wal_segment_size'))"
 )
+_PAGE_HEADER: Final = 24  # bytes: the first record may begin behind it
+_SEGMENT_HEADER: Final = 40  # likewise, on a segment's first page
 
 
 def resolve(dsn: str, text: str) -> Lsn:
-    """Read an LSN; `now` is asked of the server."""
-    if text != NOW:
-        return parse(text)
+    """Read an LSN; the server is asked for `now`, and for the sizes of its WAL."""
     with session(dsn) as connection:
         row = connection.execute(_END).fetchone()
     if row is None:
         raise Transient("the server does not say where its WAL ends")
-    return before_header(parse(row[0]), row[1])
+    end, page, segment = row
+    return before_header(parse(end if text == NOW else text), page, segment)
 
 
-def before_header(end: Lsn, page: int) -> Lsn:
+def before_header(end: Lsn, page: int, segment: int) -> Lsn:
     """Return the end of the page before, if only a page's header lies behind it.
 
     An idle server never sends further than that: no record begins in a header.
     """
     into = end % page
-    return end - into if into <= WAL_PAGE_HEADER else end
+    header = _SEGMENT_HEADER if end % segment < page else _PAGE_HEADER
+    return end - into if into <= header else end

@@ -32,6 +32,7 @@ from walstream.sources.report import (
     LAST_ERROR,
     ErrorReport,
     SourceReport,
+    StreamReport,
     WorkerAnswer,
     WorkerReport,
     encode,
@@ -125,6 +126,8 @@ class Worker:
         with self._telling, contextlib.suppress(Exception):
             self._over = _told_by(None)
             self._over = _told_by(self._part)
+            if isinstance(self._over[0], StreamReport):  # the next part ends there too
+                self._options = self._options.ending_at(self._over[0].until)
 
     def _note(self, error: WalstreamError, *, final: bool) -> None:
         """Keep an error for later requests, even after the source has ended."""

@@ -49,3 +49,7 @@ class WorkerConfig:
     def forget_consents(self) -> None:
         """Note that it streams: what was consented to is not of a later day."""
         self._options = self._options.without_consents()
+
+    def end_at(self, lsn: str) -> None:
+        """Note where it ends, for each process to come."""
+        self._options = self._options.ending_at(lsn)

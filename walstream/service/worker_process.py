@@ -218,6 +218,8 @@ class WorkerProcess:
             self.restarts.renewal.flows()
         if self.report and self.report.flowed:
             self.order.forget_consents()
+        if self.report and self.report.stream:
+            self.order.end_at(self.report.stream.until)
 
     @property
     def hangs(self) -> bool:

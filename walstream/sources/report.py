@@ -143,6 +143,7 @@ class StreamReport:
     backfill_record: BackfillLeft | None = None
     slot: str = ""  # of a detached sink
     capture: CaptureReport | None = None
+    until: str = ""  # LSN at which it ends
 
     @property
     def lasting(self) -> "StreamReport":

@@ -268,9 +268,9 @@ class TopicAdmin:
         """Delete the offsets of a group that nobody is in."""
         self._admin.delete_consumer_groups([group])[group].result(30)
 
-    def delete_before(self, name: str, offset: int) -> None:
-        """Delete a first partition's oldest records, as retention does."""
-        where = TopicPartition(name, 0, offset)
+    def delete_before(self, name: str, offset: int, partition: int = 0) -> None:
+        """Delete a partition's oldest records, as retention does."""
+        where = TopicPartition(name, partition, offset)
         self._admin.delete_records([where])[where].result(30)
 
     def deny_groups(self) -> None:

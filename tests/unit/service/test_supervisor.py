@@ -6,6 +6,7 @@ import pytest
 
 from walstream import config as configuration
 from walstream.cli.config_file import Again
+from walstream.cli.run_end import RunEnd
 from walstream.config import PostgresSource
 from walstream.config.run_options import Options
 from walstream.service.supervisor import Supervisor
@@ -87,3 +88,18 @@ def test_one_that_stops_lends_nothing_and_reads_nothing(file: Path) -> None:
     assert supervisor.lend("app") == "it is stopping"
     assert refused(supervisor) == "it is stopping"
     assert supervisor.status().stopping
+
+
+def test_a_reload_does_not_go_round_what_the_command_line_demands(file: Path) -> None:
+    write(file, "")
+    end = RunEnd("now")
+    reader = Again(configuration.WrittenConfig.read(file), {}, end.check)
+    supervisor = Supervisor(
+        reader.references(), Options(until_lsn=end.lsn), reader=reader
+    )
+    sql = '[sources.s]\nkind = "sql"\nurl = "sqlite:////none"\nsinks = ["none"]\n'
+    sql += '[sources.s.tables.t]\nprimary_key = "id"\n'
+    sql += '[sinks.none]\nkind = "discard"\nformat = "row"\n'
+    file.write_text(file.read_text() + sql)
+    assert "'s' is not a postgres source" in refused(supervisor)
+    assert list(supervisor._config.sources) == ["app"]  # noqa: SLF001

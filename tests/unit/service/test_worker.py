@@ -8,7 +8,7 @@ from walstream.errors import PermissionLacking, Repair
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.service import worker
 from walstream.service.worker_order import WorkerRequest
-from walstream.sources.report import RelayReport, WorkerReport
+from walstream.sources.report import RelayReport, StreamReport, WorkerReport
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 
 
@@ -85,3 +85,16 @@ def test_a_part_that_is_over_is_asked_no_more() -> None:
     report, counts = found.report()
     assert report.source == RelayReport(ops=3)
     assert counts.metrics.poisoned == 2
+
+
+class Ending(Part):
+    def report(self) -> StreamReport:  # type: ignore[override]
+        return StreamReport(until="0/A")
+
+
+def test_a_part_that_follows_ends_where_the_first_one_would() -> None:
+    stop = Stop(Waker(), 1.0)
+    found = worker.Worker(Config(), "app", Options(until_lsn="now"), stop)
+    found._part = Ending()  # type: ignore[assignment]  # noqa: SLF001
+    found._end_part()  # noqa: SLF001
+    assert found._options.until_lsn == "0/A"  # noqa: SLF001

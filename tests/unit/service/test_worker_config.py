@@ -51,3 +51,15 @@ def test_consents_are_of_the_first_stream_alone() -> None:
     made.forget_consents()
     assert not made.issue().options.accept_timeline
     assert made.issue().options.sink == "log"
+
+
+def test_now_is_once_and_the_lsn_that_it_was_from_then_on() -> None:
+    made = order(Options(until_lsn="now"))
+    made.end_at("")
+    assert made.issue().options.until_lsn == "now"  # no server has said it yet
+    made.end_at("0/A")
+    made.end_at("0/B")
+    assert made.issue().options.until_lsn == "0/A"
+    made = order()
+    made.end_at("0/A")
+    assert made.issue().options.until_lsn == ""

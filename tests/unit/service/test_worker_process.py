@@ -184,3 +184,10 @@ def test_a_stream_of_a_moment_has_the_grace_of_a_reload() -> None:
     told = WorkerReport(state="failed", flowed=True, error=refused)
     worker._take_in(encode(told, ProcessCounts()))  # noqa: SLF001 - as of its pipe
     assert worker.try_again()
+
+
+def test_a_process_that_follows_ends_where_the_first_one_would() -> None:
+    worker = WorkerProcess(config(), "app", Options(until_lsn="now"))
+    told = WorkerReport(source=StreamReport(until="0/A"))
+    worker._take_in(encode(told, ProcessCounts()))  # noqa: SLF001 - as of its pipe
+    assert worker.order.issue().options.until_lsn == "0/A"

@@ -66,7 +66,7 @@ def read(line: bytes) -> LogEntry | None:
         return None
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # no entry of ours nests so deep
         return None
     if not isinstance(found, dict) or not isinstance(found.get("event"), str):
         return None
@@ -81,7 +81,7 @@ def read(line: bytes) -> LogEntry | None:
 def _clock(timestamp: object) -> str:
     try:
         return f"{datetime.fromisoformat(str(timestamp)).astimezone():%H:%M:%S}"
-    except ValueError:
+    except (ValueError, OverflowError):  # local time may lie beyond the years
         return ""
 
 
@@ -92,11 +92,17 @@ def print_line(out: Console, line: bytes, command: Callable[[str], str]) -> None
     """
     entry = read(line)
     if entry is None:
-        text = escape(line.decode(errors="replace").rstrip("\r"))
-        if text:
-            out.print(Text(text, style="dim"), soft_wrap=True)
+        _print_as_it_is(out, line)
     elif entry.event not in HIDDEN:
-        print_entry(out, entry, command)
+        try:
+            print_entry(out, entry, command)
+        except RecursionError:  # it nests deeper than a sentence can be made of
+            _print_as_it_is(out, line)
+
+
+def _print_as_it_is(out: Console, line: bytes) -> None:
+    if text := escape(line.decode(errors="replace").rstrip("\r")):
+        out.print(Text(text, style="dim"), soft_wrap=True)
 
 
 def print_entry(out: Console, entry: LogEntry, command: Callable[[str], str]) -> None:

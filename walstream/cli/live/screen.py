@@ -1,8 +1,8 @@
 """The terminal of `walstream run`: log lines above, status lines at the bottom.
 
-One thread writes, and nothing else does: standard error is a pipe meanwhile. What the
-supervisor shows is kept until that thread draws it, so a terminal that is slow or
-stopped holds up no loop.
+One thread writes, and nothing else does: standard error is a pipe meanwhile, which
+another thread reads. What comes and what the supervisor shows is kept until it is
+drawn, so a terminal that is slow or stopped holds up no loop, and no worker that logs.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from typing import Final, Self
 from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 
+from walstream.cli.live.line_queue import LineQueue
 from walstream.cli.live.log_lines import print_line
 from walstream.cli.live.status_lines import Workers, status_lines
 from walstream.cli.live.stderr_pipe import StderrPipe
@@ -52,6 +53,7 @@ class RunScreen:
     def __init__(self, command: Callable[[str], str]) -> None:
         """`command` completes a command by the configuration's file."""
         self._command = command
+        self._lines = LineQueue()
         self._workers: Workers = {}
         self._stopping = False
         self._drawn: list[str] = []
@@ -63,7 +65,8 @@ class RunScreen:
     def __enter__(self) -> Self:
         self._pipe = StderrPipe()
         self._console = _console_of(self._pipe.terminal)
-        self._thread = runtime.start_thread(self._run, "terminal")
+        self._reader = runtime.start_thread(self._read, "log pipe")
+        self._writer = runtime.start_thread(self._run, "terminal")
         return self
 
     def __exit__(
@@ -73,8 +76,10 @@ class RunScreen:
         trace: TracebackType | None,
     ) -> None:
         self._pipe.restore()
-        self._thread.join(_END_S)
-        if not self._thread.is_alive():  # else the terminal is stopped, by Ctrl-S say
+        self._reader.join(_END_S)
+        self._writer.join(_END_S)
+        # else the terminal is stopped, by Ctrl-S say
+        if not (self._reader.is_alive() or self._writer.is_alive()):
             self._pipe.close()
 
     @property
@@ -85,28 +90,36 @@ class RunScreen:
     def show(self, workers: Workers, stopping: bool) -> None:  # noqa: FBT001
         """Take in how every source is; drawn soon."""
         self._workers, self._stopping = workers, stopping
-        self._pipe.wake()
+        self._lines.wake()
+
+    def _read(self) -> None:
+        """Read the pipe whatever the terminal does: who writes into it never waits."""
+        try:
+            while (lines := self._pipe.lines(None)) is not None:
+                self._lines.put(lines)
+        finally:
+            self._lines.close()
 
     def _run(self) -> None:
-        while (lines := self._pipe.lines(self._wait_s())) is not None:
+        while (lines := self._lines.take(self._wait_s())) is not None:
             for line in lines:
                 self._write(partial(self._print, line))
             if runtime.monotonic() - self._drawn_at >= _DRAW_EVERY_S:
                 self._write(self._draw)
         self._write(self._stop)
 
-    def _wait_s(self) -> float | None:
+    def _wait_s(self) -> float:
         return _DRAW_EVERY_S if self._live is not None else 1.0
 
     def _write(self, what: Callable[[], None]) -> None:
-        """Do it, unless the terminal is gone: the pipe is read all the same."""
+        """Do it, unless the terminal is gone: lines are taken all the same."""
         if self._gone:
             return
         try:
             what()
         except OSError:
             self._gone = True
-        except Exception:  # noqa: BLE001 - who writes into the pipe must not wait
+        except Exception:  # noqa: BLE001 - the log is shown, however it looks
             self._plain = True
 
     def _print(self, line: bytes) -> None:

@@ -67,7 +67,9 @@ def tail(  # noqa: PLR0913 - each is an option of the command
         typer.Option(
             "--from",
             metavar="TIME",
-            help='Begin at a time: 2026-11-21T12:00:00Z, "2 hours ago", -2h.',
+            help="Begin at a time, which is UTC if it names no offset:"
+            ' 2026-11-21T12:00:00Z, "2 hours ago", -2h. One that is still to come is'
+            " waited for.",
         ),
     ] = None,
     until_end: Annotated[

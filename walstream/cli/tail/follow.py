@@ -105,6 +105,12 @@ class Follower:
         self._tell = tell
         self._topics: dict[str, int] = {}  # with the partitions that are read
         self._bounds: dict[Partition, OffsetBounds] = {}  # at the start
+        # of partitions that are read from their past, and gave nothing yet
+        self._fresh: dict[Partition, OffsetBounds] = {}
+        self._too_early: set[Partition] = set()  # those without a record of `since`
+        self._since_ms: int | None = None
+        if span.since is not None:
+            self._since_ms = int(span.since.timestamp() * 1000)
 
     def begin(self, *, may_wait: bool = False) -> None:
         """Find where to begin. `may_wait`: topics that are not there may come.
@@ -116,10 +122,19 @@ class Follower:
             require(self._wanted, existing)
         topics = matching(self._wanted, existing)
         self._bounds = self._reader.bounds(sorted(topics))
-        self._reader.assign(self._starts())
+        starts = self._starts()
+        self._reader.assign(starts)
+        if self._span.from_beginning or self._since_ms is not None:
+            self._fresh = {
+                one: OffsetBounds(starts[one], where.end)
+                for one, where in self._bounds.items()
+                if starts[one] < where.end
+            }
         self._topics = {topic: existing[topic] for topic in topics}
         partitions = _count(len(self._bounds), "partition")
         self._tell(f"{_count(len(topics), 'topic')}, {partitions}, {self._span}")
+        if self._since_ms is not None and self._since_ms > time.time() * 1000:
+            self._tell("that time is still to come: nothing older is shown")
 
     @property
     def bounds(self) -> Mapping[Partition, OffsetBounds]:
@@ -128,14 +143,14 @@ class Follower:
 
     def _starts(self) -> dict[Partition, int]:
         """Return the offset from which each partition is read."""
-        if self._span.since is None:
+        if self._since_ms is None:
             first = self._span.from_beginning
             return {
                 partition: bounds.first if first else bounds.end
                 for partition, bounds in self._bounds.items()
             }
-        since_ms = int(self._span.since.timestamp() * 1000)
-        found = self._reader.since(self._bounds, since_ms)
+        found = self._reader.since(self._bounds, self._since_ms)
+        self._too_early = {one for one, at in found.items() if at is None}
         return {
             partition: bounds.end if (at := found[partition]) is None else at
             for partition, bounds in self._bounds.items()
@@ -155,20 +170,38 @@ class Follower:
         return self._span.until_end and self._reader.reached(self._bounds)
 
     def _is_wanted(self, record: TopicRecord) -> bool:
-        if not self._span.until_end:
-            return True
-        bounds = self._bounds[Partition(record.topic, record.partition)]
-        return record.offset < bounds.end
+        one = Partition(record.topic, record.partition)
+        if self._span.until_end and record.offset >= self._bounds[one].end:
+            return False
+        return one not in self._too_early or self._is_late(one, record.timestamp_ms)
+
+    def _is_late(self, one: Partition, time_ms: int | None) -> bool:
+        """Return whether a partition's first record of `since` has come."""
+        if time_ms is not None and time_ms < (self._since_ms or 0):
+            return False
+        self._too_early.discard(one)
+        return True
 
     def _poll(self) -> list[TopicRecord]:
         try:
-            return self._reader.poll(_POLL_S)
-        except TopicLost:
+            records = self._reader.poll(_POLL_S)
+        except TopicLost as lost:
             before = set(self._topics)
             self._look()  # which says it better
             if before == self._topics.keys():
-                raise
+                self._begin_later(lost)
             return []
+        if self._fresh:
+            for one in {Partition(each.topic, each.partition) for each in records}:
+                self._fresh.pop(one, None)
+        return records
+
+    def _begin_later(self, lost: TopicLost) -> None:
+        """Go on behind what was deleted before anything was read; else raise."""
+        later = later_bounds(self._reader, self._fresh, lost)
+        self._fresh |= later
+        self._reader.drop(later)
+        self._reader.add({one: where.first for one, where in later.items()})
 
     def _look(self) -> None:
         """See what came and what went."""
@@ -182,8 +215,10 @@ class Follower:
     def _lose(self, topic: str) -> None:
         if self._span.until_end or topic in self._wanted:
             raise TopicLost(f"topic {topic!r} was deleted while it was read")
-        partitions = self._topics.pop(topic)
-        self._reader.drop([Partition(topic, one) for one in range(partitions)])
+        lost = [Partition(topic, one) for one in range(self._topics.pop(topic))]
+        self._reader.drop(lost)
+        for one in lost:
+            self._fresh.pop(one, None)
         self._tell(f"topic {topic} was deleted")
 
     def _find(self, existing: Mapping[str, int]) -> None:
@@ -204,8 +239,31 @@ class Follower:
                 if partition.number >= known
             }
             self._reader.add(added)
+            if self._since_ms is not None:
+                self._too_early |= added.keys()
             self._topics[topic] = known + len(added)
             self._tell(f"topic {topic} has {_count(len(added), 'new partition')}")
+
+
+def later_bounds(
+    reader: RecordReader, bounds: Mapping[Partition, OffsetBounds], lost: TopicLost
+) -> dict[Partition, OffsetBounds]:
+    """Return the bounds whose first records retention deleted, with those of now.
+
+    Raises `lost` where that is not why it was raised. The ends stay, and a partition
+    that is empty now may begin behind its end.
+    """
+    now = reader.bounds(sorted({one.topic for one in bounds}))
+    later: dict[Partition, OffsetBounds] = {}
+    for one, where in bounds.items():
+        found = now.get(one)
+        if found is None or found.end < where.end:
+            raise lost  # another topic has its name
+        if found.first > where.first:
+            later[one] = OffsetBounds(found.first, where.end)
+    if not later:
+        raise lost
+    return later
 
 
 def _count(number: int, noun: str) -> str:

@@ -6,7 +6,8 @@ from heapq import merge
 from typing import Final
 
 from walstream.cli.tail.change import Change
-from walstream.cli.tail.follow import RecordReader
+from walstream.cli.tail.follow import RecordReader, later_bounds
+from walstream.errors import TopicLost
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicRecord
 
@@ -27,7 +28,7 @@ class LastChanges:
         count: int,
     ) -> None:
         self._reader = reader
-        self._bounds = bounds
+        self._bounds = dict(bounds)
         self._count = count
         self._kept: dict[Partition, deque[Change]] = {}
 
@@ -40,15 +41,20 @@ class LastChanges:
         records that compaction took) count for nothing: then more is read.
         """
         span = self._count
-        left = {one: where for one, where in self._bounds.items() if _size(where)}
+        left = {one for one, where in self._bounds.items() if _size(where)}
         while left and not ended():
+            bounds = {one: self._bounds[one] for one in left}
             starts = {
-                one: max(where.first, where.end - span) for one, where in left.items()
+                one: max(where.first, where.end - span) for one, where in bounds.items()
             }
-            self._fill(starts, pick, ended)
+            try:
+                self._fill(starts, pick, ended)
+            except TopicLost as lost:
+                self._bounds |= later_bounds(self._reader, self._bounds, lost)
+                continue
             left = {
-                one: where
-                for one, where in left.items()
+                one
+                for one, where in bounds.items()
                 if starts[one] > where.first and len(self._kept[one]) < self._count
             }
             span *= _GROWTH

@@ -36,12 +36,16 @@ class EventLog:
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=EVENTS)
         self._before: Mapping[str, WorkerState] = {}
+        self._errors: dict[str, float] = {}  # when the last one was, by name
         self.events: tuple[Event, ...] = ()  # replaced, never changed
 
     def see(self, snapshot: InstanceSnapshot) -> None:
         """Note what is different since the snapshot before."""
         workers = {**snapshot.sources, **snapshot.away}
-        found = list(_differences(self._before, workers, snapshot.at))
+        found = [
+            *_differences(self._before, workers, snapshot.at),
+            *self._new_errors(workers),
+        ]
         self._before = workers
         for event in found:
             self._note(event)
@@ -49,6 +53,15 @@ class EventLog:
             self.events = tuple(
                 sorted(self._events, key=lambda event: event.at, reverse=True)
             )
+
+    def _new_errors(self, workers: Mapping[str, WorkerState]) -> Iterator[Event]:
+        """Return what has not been seen: a new process tells of none for a moment."""
+        for name, worker in workers.items():
+            error = worker.report.error
+            if error is not None and error.at != self._errors.get(name):
+                self._errors[name] = error.at
+                what = f"stopped: {error.error}" if error.final else error.error
+                yield Event(error.at, name, _cut(what), "bad")
 
     def _note(self, event: Event) -> None:
         """Keep it; the same thing once more is counted."""
@@ -69,7 +82,6 @@ def _differences(
         yield from _of_process(name, last, worker, at)
         yield from _of_sinks(name, last, worker, at)
         yield from _of_state(name, before.get(name), worker, at)
-        yield from _of_error(name, last, worker)
 
 
 def _of_process(
@@ -113,13 +125,6 @@ def _waiting(worker: WorkerState) -> dict[str, SinkReport]:
         for sink, one in worker.report.sinks.items()
         if one.waiting and (one.outage or not starts)
     }
-
-
-def _of_error(name: str, last: WorkerState, worker: WorkerState) -> Iterator[Event]:
-    error, before = worker.report.error, last.report.error
-    if error is not None and (before is None or error.at != before.at):
-        what = f"stopped: {error.error}" if error.final else error.error
-        yield Event(error.at, name, _cut(what), "bad")
 
 
 def _of_state(

@@ -111,6 +111,7 @@ class PostgresRunner:
             away=members.report() if members else {},
             backfill_record=None if record is None else _left(record),
             capture=session.capture if session else None,
+            until="" if self._until == NEVER else show(self._until),
         )
 
     def counts(self) -> SourceCounts:

@@ -104,6 +104,14 @@ def test_a_line_that_is_no_entry_is_printed_as_it_is() -> None:
     assert raw(b'{"event": "cut') == '{"event": "cut\n'
 
 
+def test_json_that_nests_too_deep_is_printed_as_it_is() -> None:
+    for depth in (700, 100_000):  # what can be read, and what cannot
+        nested = b"[" * depth + b"]" * depth
+        for level in (b"info", b"error"):
+            line = b'{"event": "x", "level": "%s", "error": %s}' % (level, nested)
+            assert raw(line) == f"{line.decode()}\n"
+
+
 def test_a_name_forges_no_line_and_drives_no_terminal() -> None:
     name = "\x1b]0;owned\x07\n  ✓ nothing"
     for level in ("info", "warning", "error", "debug"):
@@ -121,9 +129,10 @@ def test_the_time_is_the_local_clock() -> None:
     entry = read(b'{"event": "x", "timestamp": "2026-11-24T15:04:05.1Z"}')
     assert entry is not None
     assert re.fullmatch(r"\d\d:\d4:05", entry.time)
-    odd = read(b'{"event": "x", "timestamp": "yesterday"}')
-    assert odd is not None
-    assert odd.time == ""
+    for other in (b"yesterday", b"0001-01-01T00:00:00+14:00"):
+        odd = read(b'{"event": "x", "timestamp": "%s"}' % other)
+        assert odd is not None
+        assert odd.time == ""
 
 
 def test_what_is_tried_again_says_so_once() -> None:

@@ -110,6 +110,31 @@ def test_a_terminal_that_is_closed_holds_nothing_up() -> None:
         assert program.process.wait(60) == 0
 
 
+_STOPPED = """
+import subprocess, sys, termios
+from walstream.cli.live.screen import RunScreen
+CHILD = "import os\\nfor n in range(20000): os.write(2, b'line %d\\\\n' % n)"
+with RunScreen(str) as screen:
+    termios.tcflow(screen.terminal, termios.TCOOFF)
+    try:
+        subprocess.run([sys.executable, "-c", CHILD], check=True, timeout=30)
+    finally:
+        termios.tcflow(screen.terminal, termios.TCOON)
+"""
+
+
+def test_a_terminal_that_is_stopped_holds_up_nobody_who_logs() -> None:
+    with PtyProgram([sys.executable, "-c", _STOPPED]) as program:
+        assert program.wait() == 0, program.text
+    lines = [line.rstrip() for line in program.emulator.lines]
+    assert "line 19999" in lines
+    (note,) = (line for line in lines if "left out" in line)
+    left = re.search(r"([\d,]+) lines left out", note)
+    assert left is not None
+    drawn = sum(line.startswith("line ") for line in lines)
+    assert drawn + int(left[1].replace(",", "")) == 20000
+
+
 def test_in_the_background_a_shell_has_the_last_line() -> None:
     behind = (
         "import os, sys\n"

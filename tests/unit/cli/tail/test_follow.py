@@ -5,7 +5,8 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
@@ -25,6 +26,7 @@ class Shelf:
 
     def __init__(self, **ends: list[int]) -> None:
         self.ends = {name.replace("__", "."): end for name, end in ends.items()}
+        self.firsts: dict[str, int] = {}  # what retention left
         self.next: dict[Partition, int] = {}
         self.failing_bounds: list[WalstreamError] = []
         self.failing_poll: list[WalstreamError] = []
@@ -36,7 +38,7 @@ class Shelf:
         if self.failing_bounds:
             raise self.failing_bounds.pop()
         return {
-            Partition(topic, number): OffsetBounds(0, end)
+            Partition(topic, number): OffsetBounds(self.firsts.get(topic, 0), end)
             for topic in topics
             for number, end in enumerate(self.ends[topic])
         }
@@ -69,6 +71,8 @@ class Shelf:
             raise self.failing_poll.pop()
         records = []
         for one, offset in self.next.items():
+            if offset < self.firsts.get(one.topic, 0):
+                raise TopicLost(f"records of {one.topic} are gone")
             ends = self.ends.get(one.topic, [])
             end = ends[one.number] if one.number < len(ends) else 0
             records += [
@@ -123,6 +127,68 @@ def test_from_a_time_begins_there_or_at_the_end() -> None:
     assert watch.read() == [("a", 0, 3), ("a", 0, 4)]
     watch.shelf.ends["a"] = [5, 3]
     assert watch.read() == [("a", 1, 2)]
+
+
+class Clocked(Shelf):
+    """Records whose times are 1000 * offset."""
+
+    def poll(self, timeout_s: float) -> list[TopicRecord]:
+        return [
+            replace(record, timestamp_ms=1000 * record.offset)
+            for record in super().poll(timeout_s)
+        ]
+
+    def since(
+        self, partitions: Iterable[Partition], timestamp_ms: int
+    ) -> dict[Partition, int | None]:
+        return super().since(partitions, timestamp_ms // 1000)
+
+
+def test_what_is_older_than_the_time_is_not_shown_when_it_comes() -> None:
+    since = datetime.fromtimestamp(4, UTC)
+    watch = Watch(Clocked(a=[3, 6]), "?", span=Span(since=since))
+    watch.follower.begin()
+    assert len(watch.told) == 1
+    assert watch.read() == [("a", 1, 4), ("a", 1, 5)]
+    watch.shelf.ends = {"a": [6, 7], "b": [5]}
+    assert watch.read() == [("a", 0, 4), ("a", 0, 5), ("a", 1, 6), ("b", 0, 4)]
+
+
+def test_a_time_that_is_still_to_come_is_said_and_waited_for() -> None:
+    since = datetime.now(UTC) + timedelta(hours=1)
+    watch = Watch(Clocked(a=[3]), "a", span=Span(since=since))
+    watch.follower.begin()
+    assert watch.told[1:] == ["that time is still to come: nothing older is shown"]
+    watch.shelf.ends = {"a": [9]}
+    assert watch.read() == []
+
+
+@pytest.mark.parametrize(
+    "span", [ALL, Span(since=datetime.fromtimestamp(0.001, UTC))], ids=str
+)
+def test_what_is_deleted_before_it_was_read_is_passed_over(span: Span) -> None:
+    watch = Watch(Shelf(a=[9], b=[2]), "?", span=span)
+    watch.follower.begin()
+    watch.shelf.firsts["a"] = 7
+    found = watch.read(100)
+    assert [one for one in found if one[0] == "a"] == [("a", 0, 7), ("a", 0, 8)]
+
+
+def test_a_gap_in_what_is_read_is_an_error() -> None:
+    watch = Watch(Shelf(a=[3]), "a", span=Span(from_beginning=True))
+    watch.follower.begin()
+    assert len(watch.read()) == 3
+    watch.shelf.ends["a"], watch.shelf.firsts["a"] = [9], 5
+    with pytest.raises(TopicLost, match="records of a are gone"):
+        watch.read()
+
+
+def test_a_topic_that_was_made_again_is_an_error() -> None:
+    watch = Watch(Shelf(a=[9]), "a", span=ALL)
+    watch.follower.begin()
+    watch.shelf.ends["a"], watch.shelf.firsts["a"] = [3], 2
+    with pytest.raises(TopicLost, match="records of a are gone"):
+        watch.read()
 
 
 def test_what_comes_after_the_start_lies_beyond_the_end() -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.cli.tail.test_follow import Shelf
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.last import LastChanges
+from walstream.errors import TopicLost
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicRecord
 
@@ -73,3 +74,23 @@ def test_what_is_not_wanted_does_not_count(every: int) -> None:
 def test_what_comes_after_the_start_is_left() -> None:
     bounds = {Partition("a", 0): OffsetBounds(0, 4)}
     assert last(TimedShelf(a=[9]), 2, bounds=bounds) == [(0, 2), (0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("first", "wanted"), [(97, [97, 98, 99]), (99, [99]), (100, []), (103, [])]
+)
+def test_what_retention_deletes_meanwhile_is_passed_over(
+    first: int, wanted: list[int]
+) -> None:
+    shelf = TimedShelf(a=[100])
+    bounds = shelf.bounds(["a"])
+    shelf.ends["a"], shelf.firsts["a"] = [max(100, first)], first
+    assert last(shelf, 5, bounds=bounds) == [(0, offset) for offset in wanted]
+
+
+def test_a_topic_that_was_made_again_has_not_the_last_changes() -> None:
+    shelf = TimedShelf(a=[100])
+    bounds = shelf.bounds(["a"])
+    shelf.ends["a"], shelf.firsts["a"] = [99], 98
+    with pytest.raises(TopicLost):
+        last(shelf, 5, bounds=bounds)

@@ -49,6 +49,20 @@ def test_an_error_that_comes_again_is_counted() -> None:
     ]
 
 
+def test_an_error_that_was_absent_for_a_while_is_not_a_new_one() -> None:
+    """A new process knows of it only when its state is open."""
+    log = EventLog()
+    see(log, 1.0, exit_code=4, pid=None, error=error(1.0, "no right", final=True))
+    see(log, 2.0, pid=8, state="starting")
+    see(log, 3.0, pid=8, state="starting", error=error(1.0, "no right"))
+    log.see(replace(snapshot(told()), at=4.0, sources={}))
+    see(log, 5.0, pid=8, state="waiting", error=error(1.0, "no right"))
+    found = [event for event in log.events if "no right" in event.what]
+    assert [(event.what, event.count) for event in found] == [("stopped: no right", 1)]
+    see(log, 6.0, pid=8, state="waiting", error=error(6.0, "no right"))
+    assert "no right" in whats(log)
+
+
 def test_an_error_that_stopped_the_source_says_so() -> None:
     log = EventLog()
     see(log, 1.0, exit_code=4, pid=None, error=error(1.0, "no right", final=True))
