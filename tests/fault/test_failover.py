@@ -111,6 +111,8 @@ def test_all_that_was_sent_is_on_the_new_primary_and_it_goes_on(
     walstream.start().streaming()
 
 
+@pytest.mark.fault_long
+@pytest.mark.takes(20)
 def test_after_a_kill_an_operator_says_that_nothing_was_lost(
     primary: LocalPostgres,
     database: Database,

@@ -33,6 +33,7 @@ def _state(_: Database, walstream: Walstream) -> bool:
     return (walstream.state / "data.mdb").exists()
 
 
+@pytest.mark.same_on_15
 @pytest.mark.parametrize("moment", [_state, _publication, _slot])
 def test_killed_at_a_step_of_the_first_start_the_next_one_streams(
     database: Database,

@@ -29,6 +29,8 @@ from tests.support.oracles.topic_reader import Reader
 _SMALL_QUEUE = {"queue.buffering.max.messages": "200"}
 
 
+@pytest.mark.fault_long
+@pytest.mark.takes(12)
 def test_rows_written_while_broker_and_walstream_were_down_arrive(
     newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
 ) -> None:

@@ -206,6 +206,7 @@ def nothing_is_missing(
     )
 
 
+@pytest.mark.fault_long
 @pytest.mark.takes(40)
 def test_no_row_is_missing_whatever_is_killed_under_load(scene: Scene) -> None:
     nothing_is_missing(scene, list(KILLS.items()))

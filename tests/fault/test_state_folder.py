@@ -140,7 +140,7 @@ def test_an_older_copy_of_the_state_is_noticed(
     walstream.start().ends_with(3, "beyond the position", "positions reset app")
 
 
-@pytest.mark.parametrize("kept", shortened([0.0, 0.1, 0.5, 0.9], 0.0, 0.5))
+@pytest.mark.parametrize("kept", shortened([0.0, 0.1, 0.5, 0.9], 0.5))
 def test_a_truncated_state_is_refused(
     database: Database, runs: Runs, reader: Reader, kept: float
 ) -> None:

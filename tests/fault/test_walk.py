@@ -34,6 +34,7 @@ _LONG_S: Final = 1800.0
 _SHRINK_S: Final = 300.0
 
 
+@pytest.mark.same_on_15
 @pytest.mark.takes(25)
 def test_no_row_is_lost_or_doubled_in_silence(
     postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path

@@ -51,7 +51,7 @@ from walstream.status.instance import running
 from walstream.testing import MemoryStore
 from walstream.testing.servers import LocalPostgres
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 ROWS = 2000
 PUBLICATION = "CREATE PUBLICATION walstream FOR TABLE early"
@@ -333,6 +333,8 @@ def test_replace_repairs_what_a_gap_left(
     assert all(r.op.snapshot for r in truncates)
 
 
+@pytest.mark.fault_long
+@pytest.mark.takes(25)
 def test_an_instance_killed_in_the_middle_goes_on(
     newest_postgres: PostgresServer, runs: Runs, reader: Reader, kafka: KafkaServer
 ) -> None:

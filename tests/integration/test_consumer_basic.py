@@ -27,7 +27,7 @@ from tests.support.loads.op_record import Feed, truncate
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.programs.consumer_thread import Running
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 Handled = dict[int, list[str]]  # partition: ids, in order
 

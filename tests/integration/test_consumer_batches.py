@@ -22,7 +22,7 @@ from tests.support.loads.op_record import Feed, truncate
 from tests.support.programs.consumer_thread import AppliedBatches, Running, Setting
 
 __all__ = ["basics"]
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _ITEMS = "SELECT id, n FROM item ORDER BY id, n"
 

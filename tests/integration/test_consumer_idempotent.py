@@ -38,7 +38,7 @@ from walstream.errors import PermissionLacking
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp, Table
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 
 def test_each_op_takes_effect_once_in_order(on_both: Setting) -> None:

@@ -11,7 +11,7 @@ from tests.support.loads.op_record import Feed
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.programs.consumer_thread import Running, Setting, apply
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 
 def feed_of(kafka: KafkaServer, topic: str, partitions: int = 1) -> Feed:

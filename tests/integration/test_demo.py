@@ -159,6 +159,8 @@ def test_demo_whose_server_dies_says_so_and_leaves_nothing(
     shown.assert_nothing_is_left()
 
 
+@pytest.mark.fault_long
+@pytest.mark.takes(16)
 def test_kept_demo_runs_until_it_is_told_and_tells_how_to_connect(
     demo: Callable[..., Demo],
 ) -> None:

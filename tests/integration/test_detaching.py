@@ -15,7 +15,7 @@ from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.verb import as_json, verb
 from tests.support.programs.walstream import Walstream, toml
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 LARGE = "x" * 5000
 

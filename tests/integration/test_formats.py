@@ -33,7 +33,7 @@ from walstream.op import Kind
 from walstream.records.partitioner import fnv1a
 from walstream.spark.session import SparkRuntime
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 OWN_TYPES = """
 CREATE DOMAIN counter AS int8 CHECK (value > 0);

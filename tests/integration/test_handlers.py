@@ -26,7 +26,7 @@ from walstream.sources.postgres.backfill.task_factory import TaskSnapshot, chunk
 from walstream.spark.leash import Leash
 from walstream.spark.outcome import ChunkDone
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 TABLE = """
 CREATE TABLE t (id int PRIMARY KEY, mail text, tenant text, note text, amount numeric);

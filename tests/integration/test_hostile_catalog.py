@@ -30,7 +30,7 @@ from tests.support.selection import shortened
 from tests.support.servers.hostile_catalog import STRANGER, Trap
 from walstream.formats.row import row_hash
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 NAIVE: Final = "SELECT relname || '.' FROM pg_class LIMIT 1"
 LONGEST_S: Final = 150.0

@@ -16,7 +16,7 @@ from walstream.postgres import catalog
 from walstream.postgres.connection import connect
 from walstream.row import OMITTED
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 LONG = "0123456789" * 1000  # toasted: its column is EXTERNAL
 

@@ -29,7 +29,7 @@ from walstream.pipeline.pgoutput import Begin, Insert, Relation, decode
 from walstream.pipeline.row_key import KeyHistory
 from walstream.row import OMITTED
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 LONG = "0123456789" * 600  # toasted: its column is EXTERNAL
 FULL = "REPLICA IDENTITY FULL"

@@ -12,7 +12,7 @@ from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader, in_order
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 LONG = "0123456789" * 1000  # toasted: its column is EXTERNAL
 

@@ -183,7 +183,7 @@ PARENT = """
     [
         pytest.param(signal.SIGKILL, 15, marks=pytest.mark.fault_long),
         (signal.SIGKILL, 18),
-        (signal.SIGTERM, 18),
+        pytest.param(signal.SIGTERM, 18, marks=pytest.mark.fault_long),
         pytest.param(signal.SIGINT, 15, marks=pytest.mark.fault_long),
     ],
 )

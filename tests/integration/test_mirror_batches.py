@@ -17,7 +17,7 @@ from tests.support.loads.op import make
 from tests.support.oracles.key_mirror import apply
 from walstream.op import Kind
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _DDL = """

@@ -19,7 +19,7 @@ from tests.support.oracles.key_mirror import Source, apply, drain
 from tests.support.strategies import ONE_WAY, RESPELT, KeyKind
 from walstream.op import Kind
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _WITHOUT_ICU = sorted(name for name, kind in RESPELT.items() if not kind.icu)

@@ -13,7 +13,7 @@ from tests.support.loads.op import make
 from tests.support.oracles.key_mirror import apply
 from walstream.op import Kind
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _LAYOUT = (("walstream-layout", b"2"),)
 Connection = psycopg.Connection[Any]

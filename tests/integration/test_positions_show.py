@@ -29,7 +29,7 @@ from walstream.postgres.connection import connect, session
 from walstream.state.store import LmdbStore
 from walstream.status.positions import SCHEMA, Standing, StartOutcome, look
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _LOGICAL = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')"
 _FLUSH = "SELECT pg_current_wal_flush_lsn()::text"

@@ -17,7 +17,7 @@ from tests.support.selection import shortened
 from walstream.lsn import parse
 from walstream.op import Kind
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 CREATE = (
     "CREATE PUBLICATION walstream FOR TABLE t WITH (publish_via_partition_root = true)"

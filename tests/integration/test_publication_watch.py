@@ -23,7 +23,7 @@ from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublicatio
 from walstream.postgres.publication_watch import PublicationWatch
 from walstream.testing import MemoryStore
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 SCHEMA = """
 CREATE SCHEMA s; CREATE SCHEMA o;

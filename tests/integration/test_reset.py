@@ -23,7 +23,7 @@ from walstream.postgres.connection import Connection, session
 from walstream.state.lock import holder
 from walstream.state.store import LmdbStore
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
 _INSERT = "INSERT INTO t DEFAULT VALUES"

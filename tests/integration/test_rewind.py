@@ -16,7 +16,7 @@ from walstream.errors import ConfigError, SlotLost
 from walstream.lsn import parse, show
 from walstream.state.store import LmdbStore
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY, v text)"
 _INSERT = "INSERT INTO t (v) SELECT 'x' FROM generate_series(1, 3)"

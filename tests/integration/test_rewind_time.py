@@ -18,7 +18,7 @@ from walstream.formats import event, timestamp
 from walstream.lsn import parse, show
 from walstream.state.store import LmdbStore
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _DAY = "2026-11-21"
 _RETAIN = {"retain": "64MiB"}

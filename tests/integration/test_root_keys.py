@@ -17,7 +17,7 @@ from tests.support.programs.verb import verb
 from tests.support.programs.walstream import SOURCE, Walstream
 from walstream.lsn import show
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 BOTH = "USING INDEX root_both"
 TABLES = (

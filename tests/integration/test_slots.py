@@ -35,7 +35,7 @@ from walstream.postgres.connection import Connection, connect
 from walstream.postgres.slot import SlotSpec, WaitPolicy, create
 from walstream.postgres.slot_inventory import SlotFacts
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _WAL = "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))"
 _LOGICAL = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')"

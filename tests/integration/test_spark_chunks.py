@@ -28,7 +28,7 @@ from walstream.spark.jobs import run
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
 from walstream.spark.session import SparkRuntime
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 Backfills = Callable[..., Backfill]
 ROWS = 3000

@@ -20,7 +20,7 @@ from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import Walstream
 from tests.support.project.own_coverage import ROOT
 
-pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+pytestmark = pytest.mark.same_on_15
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY, v text)"
 _INSERT = "INSERT INTO t (v) SELECT 'x' FROM generate_series(1, 10)"
