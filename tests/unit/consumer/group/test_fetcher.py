@@ -1,5 +1,6 @@
 """A membership of a group, with a broker of librdkafka's own."""
 
+import logging
 import threading
 from contextlib import closing
 
@@ -73,6 +74,8 @@ def test_kafka_away_is_one_line_and_its_return_another(
     topic: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("consumer.group.broker_outage._ASK_EVERY_S", 0.1)
+    # whatever level a test before this one has set: that it joins is no outage
+    caplog.set_level(logging.WARNING, "consumer")
     kafka, wish, port = Mocked(), threading.Event(), free_port()
     kafka.write("t", 1)
     fetcher = Fetcher(
