@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.support.fixtures.kafka",
     "tests.support.fixtures.walstream",
     "tests.support.fixtures.consumer",
+    "tests.support.fixtures.log_levels",
     "tests.support.fixtures.spark",
     "tests.support.fixtures.tls",
     "tests.support.fixtures.packages",
