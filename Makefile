@@ -12,9 +12,9 @@ READY := .venv/ready
 BENCHED_BIN := .venv-bench/bin
 BENCHED := .venv-bench/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
-# each has servers of its own, 1.6 GB with them, and takes 3/4 of a processor: the tests
+# each has servers of its own, 1.6 GB with them, and takes half a processor: the tests
 # wait for servers the rest of the time
-JOBS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -ge 2 ] && echo 3 || echo 2)
+JOBS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -ge 2 ] && echo 4 || echo 2)
 # those without servers wait for processes that they start: one more than processors
 UNIT_JOBS := $(if $(filter command line environment,$(origin JOBS)),$(JOBS),$(shell \
 	echo $$(($$(nproc 2>/dev/null || echo 1) + 1))))
