@@ -100,6 +100,16 @@ def test_empty_partition_is_at_its_end_at_once(reader: TopicReader, topic: str) 
     assert reader.reached({Partition(topic, 0): OffsetBounds(0, 0)})
 
 
+def test_a_partition_read_once_more_is_at_its_end_when_its_records_came(
+    reader: TopicReader, topic: str
+) -> None:
+    """The consumer's position is that of the assignment before for a moment."""
+    second = Partition(topic, 1)
+    for _ in range(30):
+        reader.assign({second: 0})
+        assert len(read_all(reader, {second: OffsetBounds(0, 3)})) == 3
+
+
 def test_unknown_topic_is_named(reader: TopicReader, topic_prefix: str) -> None:
     with pytest.raises(TopicLost, match=f"{topic_prefix}none"):
         reader.bounds([f"{topic_prefix}none"])

@@ -100,23 +100,21 @@ def _read(
     deadline = runtime.monotonic() + _READ_S
     found: dict[Partition, LastOp] = {}
     left = {one: where for one, where in bounds.items() if where.first < where.end}
-    for back in _BACK:
-        if not left:
-            break
-        starts = {
-            one: max(where.first, where.end - back) for one, where in left.items()
-        }
-        # a reader of its own: one that went back knows its old place for a while
-        with TopicReader(properties, timeout_s=_ANSWER_S) as reader:
+    with TopicReader(properties, timeout_s=_ANSWER_S) as reader:
+        for back in _BACK:
+            if not left:
+                break
+            starts = {
+                one: max(where.first, where.end - back) for one, where in left.items()
+            }
             reader.assign(starts)
-            problem = _read_on(reader, left, found, deadline)
-        if problem:
-            return found, dict.fromkeys(left.keys() - found.keys(), problem)
-        left = {
-            one: where
-            for one, where in left.items()
-            if one not in found and starts[one] > where.first
-        }
+            if problem := _read_on(reader, left, found, deadline):
+                return found, dict.fromkeys(left.keys() - found.keys(), problem)
+            left = {
+                one: where
+                for one, where in left.items()
+                if one not in found and starts[one] > where.first
+            }
     return found, dict.fromkeys(left, f"no op among the last {_BACK[-1]} offsets")
 
 

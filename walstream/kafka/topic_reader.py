@@ -40,6 +40,7 @@ _DEFAULTS: Final[ClientProperties] = {
     "isolation.level": "read_committed",
     "log.connection.close": False,
 }
+_OWN: Final[ClientProperties] = {"enable.partition.eof": True}  # `reached` needs it
 _PASSING: Final = {  # librdkafka goes on by itself
     KafkaError._PARTITION_EOF,  # noqa: SLF001 - librdkafka's local codes are spelt so
     KafkaError._TRANSPORT,  # noqa: SLF001 - likewise
@@ -86,12 +87,13 @@ class TopicReader:
         self._servers = properties.get("bootstrap.servers", "?")
         self._timeout_s = timeout_s
         self._next: dict[Partition, int] = {}
+        self._ends: dict[Partition, int] = {}  # where nothing more was, last
         self._ready: list[TopicRecord] = []  # received, and not given yet
         self._failed: WalstreamError | None = None  # raised after what came before it
         self._heard: dict[int, KafkaError] = {}  # by code, since a broker answered
         try:
             self._consumer = Consumer(
-                {**_DEFAULTS, **prepared(properties), "error_cb": self._hear},
+                {**_DEFAULTS, **prepared(properties), **_OWN, "error_cb": self._hear},
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
@@ -185,6 +187,8 @@ class TopicReader:
     def assign(self, offsets: Mapping[Partition, int]) -> None:
         """Read these partitions, and only these, each from its offset on."""
         self._next = dict(offsets)
+        self._ends.clear()
+        self._ready.clear()
         self._consumer.assign(
             [TopicPartition(*one, offset) for one, offset in offsets.items()]
         )
@@ -202,6 +206,7 @@ class TopicReader:
         self._consumer.incremental_unassign(dropped)
         for one in partitions:
             del self._next[one]
+            self._ends.pop(one, None)
 
     def poll(self, timeout_s: float, limit: int = 1000) -> list[TopicRecord]:
         """Wait for a record, and take what else is there already. Empty: none came."""
@@ -227,20 +232,22 @@ class TopicReader:
             error = message.error()
             if error is None:
                 self._ready.append(record_of(message))
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - likewise
+                one = Partition(message.topic() or "", message.partition() or 0)
+                self._ends[one] = message.offset() or 0
             elif error.code() not in _PASSING and self._failed is None:
                 self._failed = _failure(error, f"reading {message.topic()!r}")
 
     def reached(self, bounds: Mapping[Partition, OffsetBounds]) -> bool:
-        """Whether all that lies below these ends has been read."""
-        behind = [
-            TopicPartition(*partition)
-            for partition, (_, end) in bounds.items()
-            if self._next.get(partition, OFFSET_INVALID) < end
-        ]
-        # markers of transactions take offsets too, and never come as records
-        return not behind or all(
-            where.offset >= bounds[Partition(where.topic, where.partition)].end
-            for where in self._consumer.position(behind)
+        """Whether all that lies below these ends has been read.
+
+        Markers of transactions take offsets too, and never come as records: then Kafka
+        says that nothing more is there. The consumer's position would not do, which is
+        that of the assignment before for a moment after `assign`.
+        """
+        return all(
+            max(self._next.get(one, OFFSET_INVALID), self._ends.get(one, 0)) >= end
+            for one, (_, end) in bounds.items()
         )
 
     def close(self) -> None:
