@@ -5,33 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.slot_facts import IDLE
 from walstream.admin.reset import KnownSource
 from walstream.admin.teardown import Kept, Teardown, copies_of
 from walstream.config import PostgresSource
 from walstream.pipeline.ports import Position
-from walstream.postgres.slot_inventory import SlotFacts
 from walstream.state.store import LmdbStore
 
 SOURCE = PostgresSource(kind="postgres", dsn="host=a", sinks=["x"], slot="renamed")
-SLOT = SlotFacts(
-    name="s",
-    kind="logical",
-    plugin="pgoutput",
-    database="d",
-    reader=None,
-    inactive_since=None,
-    wal_status="reserved",
-    invalidation=None,
-    restart_lsn=1,
-    confirmed_lsn=1,
-    held_bytes=1,
-    lag_bytes=1,
-    safe_wal_size=None,
-    temporary=False,
-    failover=None,
-    synced=None,
-)
-PLAN = Teardown("app", origin="7/d", slot=SLOT, copies=["s_x"], folder=Path("app"))
+PLAN = Teardown("app", origin="7/d", slot=IDLE, copies=["s_x"], folder=Path("app"))
 
 
 def test_copies_have_the_names_that_were_noted(tmp_path: Path) -> None:
@@ -50,7 +32,7 @@ def test_a_slot_that_is_to_stay_is_no_copy(tmp_path: Path) -> None:
 
 
 def test_wal_that_a_slot_holds_is_no_change() -> None:
-    later = replace(PLAN, slot=replace(SLOT, held_bytes=9, lag_bytes=9))
+    later = replace(PLAN, slot=replace(IDLE, held_bytes=9, lag_bytes=9))
     assert later.changes(PLAN) == []
 
 

@@ -4,29 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.slot_facts import IDLE
 from walstream.finding import Severity
 from walstream.postgres.checks.retained_wal import of_another, of_danger, of_ours
 from walstream.postgres.slot_inventory import SlotFacts, SlotReader
 
 GIB = 1 << 30
-SLOT = SlotFacts(
-    name="s",
-    kind="logical",
-    plugin="pgoutput",
-    database="shop",
-    reader=None,
-    inactive_since=None,
-    wal_status="reserved",
-    invalidation=None,
-    restart_lsn=1,
-    confirmed_lsn=1,
-    held_bytes=2 * GIB,
-    lag_bytes=0,
-    safe_wal_size=None,
-    temporary=False,
-    failover=None,
-    synced=None,
-)
+SLOT = replace(IDLE, held_bytes=2 * GIB)
 READ = replace(SLOT, reader=SlotReader(7, "walstream", "app", None))
 LOST = replace(SLOT, invalidation="wal_removed", held_bytes=0)
 
