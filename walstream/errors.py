@@ -37,6 +37,10 @@ class Repair:
         return bool(self.sql or self.command or self.then)
 
 
+RETRIED: Final = "walstream tries again by itself"
+"""Hint of a `Transient`. A command that ends says something else: `final`."""
+_RUN_AGAIN: Final = "run the command again when it answers"
+
 NO_REPAIR: Final = Repair()
 RESET: Final = Repair(
     command="walstream positions reset {source}", then="walstream run, unless it runs"
@@ -64,6 +68,10 @@ class WalstreamError(Exception):
     def __str__(self) -> str:
         message = super().__str__()
         return f"{message}\n  {self.hint}" if self.hint else message
+
+    def final(self) -> str:
+        """Return the text for a process that ends: nothing tries again behind it."""
+        return str(self).replace(RETRIED, _RUN_AGAIN)
 
     def cleaned(self, secrets: Iterable[str]) -> Self:
         """Return the same error with its secrets masked."""

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, Self
+from typing import Self
 
-from walstream.errors import NO_REPAIR, Repair, WalstreamError
-
-_AGAIN: Final = "walstream tries again"  # a hint that is no cure begins so
+from walstream.errors import NO_REPAIR, RETRIED, Repair, WalstreamError
 
 
 class Severity(StrEnum):
@@ -46,7 +44,7 @@ class Finding:
     def waits(cls, error: WalstreamError, code: str, subject: str, why: str) -> Self:
         """Return the finding of an error that `run` waits for, with its repair last."""
         found = cls.of(error, code, subject, why)
-        if error.repair or not error.hint or error.hint.startswith(_AGAIN):
+        if error.repair or not error.hint or error.hint.startswith(RETRIED):
             return found
         return replace(found, repair=Repair(then=error.hint))
 

@@ -3,7 +3,13 @@
 import pytest
 
 from walstream import errors
-from walstream.errors import DecodeError, WalstreamError
+from walstream.errors import (
+    RETRIED,
+    DecodeError,
+    PermissionLacking,
+    Transient,
+    WalstreamError,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,3 +45,12 @@ def test_decode_error_names_tag_and_offset() -> None:
     assert "'I': text is not UTF-8 at byte 12" in str(error)
     assert (error.reason, error.tag, error.offset) == ("text is not UTF-8", "I", 12)
     assert error.exit_code == 1
+
+
+def test_a_process_that_ends_promises_no_other_try() -> None:
+    error = Transient("no answer", hint=f"{RETRIED}; walstream check says more")
+    assert RETRIED in str(error)
+    assert error.final() == (
+        "no answer\n  run the command again when it answers; walstream check says more"
+    )
+    assert PermissionLacking("no right", hint="grant it").final().endswith("grant it")

@@ -55,7 +55,7 @@ def main() -> None:
     try:
         app()
     except WalstreamError as error:
-        _end(f"walstream: {indented(str(error))}\n", error.exit_code)
+        _end(f"walstream: {indented(error.final())}\n", error.exit_code)
     except Exception:
         if not journal.is_stderr():
             raise

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
-from walstream.errors import LoginRefused, Transient, WalstreamError
+from walstream.errors import RETRIED, LoginRefused, Transient, WalstreamError
 from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
@@ -219,7 +219,6 @@ class Cluster:
         """Return the reason why no broker answers, as far as librdkafka knows."""
         found = self._hearing.outage
         if found is None:
-            hint = "walstream tries again by itself"
-            return Transient(f"{doing}: no answer", hint=hint)
+            return Transient(f"{doing}: no answer", hint=RETRIED)
         kind = LoginRefused if self._login_refused else Transient
         return kind(f"{doing}: {found.why}", hint=found.hint)

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaError
 
+from walstream.errors import RETRIED
 from walstream.kafka.certificate import CertificateProbe
 from walstream.pipeline.outage import Outage
 from walstream.telemetry import runtime
@@ -118,7 +119,7 @@ def outage(error: KafkaError) -> Outage:
     for part, hint in _CURES.get(code, ()):
         if part in text:
             return Outage(text, hint, refused=code in {*LOGIN, _TLS})
-    return Outage(text, "walstream tries again by itself")
+    return Outage(text, RETRIED)
 
 
 def _stranger(error: KafkaError) -> Outage | None:

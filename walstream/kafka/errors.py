@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import (
+    RETRIED,
     ConfigError,
     LoginRefused,
     PermissionLacking,
@@ -69,7 +70,7 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
         return PermissionLacking(
             text, hint="grant the right to the producer's user, then: walstream run"
         )
-    return Transient(text, hint="walstream tries again by itself")
+    return Transient(text, hint=RETRIED)
 
 
 def creation_error(name: str, error: KafkaException) -> WalstreamError:

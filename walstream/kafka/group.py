@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from walstream.config.librdkafka import ClientProperties, whole_number
 from walstream.errors import (
+    RETRIED,
     HistoryError,
     PermissionLacking,
     Repair,
@@ -195,4 +196,4 @@ def reading_failure(error: KafkaError, doing: str) -> WalstreamError:
     found = failure(error, doing)
     if isinstance(found, Transient):
         return found
-    return Transient(str(found.args[0]), hint="walstream tries again by itself")
+    return Transient(str(found.args[0]), hint=RETRIED)

@@ -9,7 +9,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-from walstream.errors import HistoryError, Transient, WalstreamError
+from walstream.errors import RETRIED, HistoryError, Transient, WalstreamError
 from walstream.kafka.group import DENIED, reading_failure, spelt
 from walstream.kafka.offsets import Partition
 
@@ -67,7 +67,7 @@ def reading_trouble(
     if code in _BROKEN:
         return Transient(
             text,
-            hint="walstream tries again by itself and skips nothing; if this persists, "
-            "the broker's copy is damaged: let another replica lead",
+            hint=f"{RETRIED} and skips nothing; if this persists, the broker's copy"
+            " is damaged: let another replica lead",
         )
-    return Transient(text, hint="walstream tries again by itself")
+    return Transient(text, hint=RETRIED)

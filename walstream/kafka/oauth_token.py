@@ -17,7 +17,7 @@ from walstream import plugins
 from walstream.config.librdkafka import ClientProperties
 from walstream.config.oauth import PROPERTY, OAuth
 from walstream.config.password_command import output_of
-from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.errors import RETRIED, ConfigError, Transient, WalstreamError
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT
 from walstream.telemetry.json_codec import loads
@@ -77,7 +77,7 @@ def _made(make: Callable[[], Token]) -> Token:
     except Exception as error:  # noqa: BLE001 - whatever it raises
         raise Transient(
             f"oauth: no token could be made: {type(error).__name__}",
-            hint="walstream tries again by itself",
+            hint=RETRIED,
         ) from None
     return token
 
@@ -98,7 +98,7 @@ def _refuse(
     elif not all(map(_EXTENSION.fullmatch, extensions or {})):
         problem = "the name of an extension may have letters only"
     if problem:
-        raise Transient(f"oauth: {problem}", hint="walstream tries again by itself")
+        raise Transient(f"oauth: {problem}", hint=RETRIED)
 
 
 def _maker(oauth: OAuth) -> Callable[[], Token]:

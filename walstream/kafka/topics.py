@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
-from walstream.errors import Transient, WalstreamError
+from walstream.errors import RETRIED, Transient, WalstreamError
 from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
@@ -39,7 +39,7 @@ _TIMEOUT_S: Final = 10.0
 _ASK_S: Final = 3.0
 _AGAIN_S: Final = 3.0  # until a broker has heard what others know already
 _DESCRIBED_AT_ONCE: Final = 50  # 40 KB each, while the answers are looked at
-_AGAIN: Final = "walstream tries again by itself; walstream check says more"
+_AGAIN: Final = f"{RETRIED}; walstream check says more"
 _WAITING: Final = "waiting for Kafka"
 _GROWN: Final = (
     "topic has another number of partitions now: keys stay in theirs until walstream "

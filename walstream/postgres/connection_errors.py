@@ -10,6 +10,7 @@ from typing import Final
 
 from walstream.errors import (
     NO_REPAIR,
+    RETRIED,
     CertificateRefused,
     ConfigError,
     LoginRefused,
@@ -20,7 +21,6 @@ from walstream.errors import (
 )
 from walstream.postgres import quoting
 
-_AGAIN: Final = "walstream tries again by itself"
 DIRECTLY: Final = (
     "write PostgreSQL's own host and port in the dsn: a pooler (PgBouncer, RDS Proxy, "
     "Supavisor) is in between"
@@ -37,8 +37,8 @@ class _Refusal:
 
 
 _REFUSALS: Final = (
-    _Refusal("too many connections", Transient, _AGAIN),
-    _Refusal("not currently accepting", Transient, _AGAIN),
+    _Refusal("too many connections", Transient, RETRIED),
+    _Refusal("not currently accepting", Transient, RETRIED),
     _Refusal("max_wal_senders", Transient, "raise max_wal_senders, or end a replica"),
     _Refusal(
         "password authentication failed", LoginRefused, "correct user or password"
@@ -148,7 +148,7 @@ def refused(
                     hint=refusal.hint,
                     repair=_repair(refusal, text, role, database),
                 )
-    return Transient(f"{doing}: {text}", hint=_AGAIN)
+    return Transient(f"{doing}: {text}", hint=RETRIED)
 
 
 def _repair(refusal: _Refusal, text: str, role: str, database: str) -> Repair:

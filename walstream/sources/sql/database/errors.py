@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from walstream.errors import (
     NO_REPAIR,
+    RETRIED,
     CertificateRefused,
     ConfigError,
     LoginRefused,
@@ -22,7 +23,6 @@ from walstream.errors import (
 )
 from walstream.sources.sql.database.driver import install
 
-_AGAIN: Final = "walstream tries again by itself"
 _GRANT: Final = "grant the right to the url's user, or correct the url, then run again"
 _CORRECT: Final = "correct the configuration, or create what is missing"
 _RENEW: Final = (
@@ -37,7 +37,7 @@ _CLIENT: Final = (
     "certificate, or wants one"
 )
 _HINTS: Final[dict[type[WalstreamError], str]] = {
-    Transient: _AGAIN,
+    Transient: RETRIED,
     PermissionLacking: _GRANT,
     LoginRefused: (
         "correct the url's user or password, or allow the user to log in from this host"
