@@ -23,8 +23,8 @@ PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 # without their bytecode the processes that tests start would compile walstream each time
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help fmt check unit test fault lowest bench bench-quick demo dist package deb rpm \
-  lock docs reference picture recording cover-own clean python java
+.PHONY: help fmt check unit test compiled fault lowest bench bench-quick demo dist package \
+  deb rpm lock docs reference picture recording cover-own clean python java
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -46,7 +46,10 @@ test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOB
 	  echo "tests on MariaDB are skipped: apt-get install mariadb-server"
 	@command -v promtool >/dev/null || \
 	  echo "tests of the alert rules are skipped: apt-get install prometheus"
-	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka -m 'not fault_long' $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka \
+	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
+compiled: $(READY) ## compile the hot path, and run its tests in both forms
+	$(BIN)/pytest tests/property/test_forms.py -m compiled $(PYTEST_ARGS)
 fault: java $(READY) ## the long tests; SHARD=2/4, RESUME=1, SAMPLE=480 SEED=7 (seconds)
 	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
 	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \
