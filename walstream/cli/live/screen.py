@@ -103,7 +103,7 @@ class RunScreen:
     def _run(self) -> None:
         while (lines := self._lines.take(self._wait_s())) is not None:
             for line in lines:
-                self._write(partial(self._print, line))
+                self._write(partial(self._print, line), line)
             if runtime.monotonic() - self._drawn_at >= _DRAW_EVERY_S:
                 self._write(self._draw)
         self._write(self._stop)
@@ -111,8 +111,11 @@ class RunScreen:
     def _wait_s(self) -> float:
         return _DRAW_EVERY_S if self._live is not None else 1.0
 
-    def _write(self, what: Callable[[], None]) -> None:
-        """Do it, unless the terminal is gone: lines are taken all the same."""
+    def _write(self, what: Callable[[], None], line: bytes | None = None) -> None:
+        """Do it, unless the terminal is gone: lines are taken all the same.
+
+        Where it fails, the `line` and all later ones are written as they came.
+        """
         if self._gone:
             return
         try:
@@ -120,12 +123,22 @@ class RunScreen:
         except OSError:
             self._gone = True
         except Exception:  # noqa: BLE001 - the log is shown, however it looks
-            self._plain = True
+            self._turn_plain(line)
+
+    def _turn_plain(self, line: bytes | None) -> None:
+        self._plain = True
+        with contextlib.suppress(Exception):
+            self._stop()
+        if line is not None:
+            self._write(partial(self._print_plain, line))
+
+    def _print_plain(self, line: bytes) -> None:
+        text = escape(line.decode(errors="replace"))
+        os.write(self.terminal, f"{text}\n".encode())
 
     def _print(self, line: bytes) -> None:
         if self._plain:
-            text = escape(line.decode(errors="replace"))
-            os.write(self.terminal, f"{text}\n".encode())
+            self._print_plain(line)
             return
         self._console.size = _size_of(self.terminal)
         print_line(self._console, line, self._command)

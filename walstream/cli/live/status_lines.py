@@ -136,7 +136,7 @@ def _backfill(name: str, told: BackfillReport) -> Text:
         said = [f"reading {counted(told.tables, 'table')}", duration(told.elapsed_s)]
     else:
         rows = f"{told.rows:,} rows"
-        if told.share < 1:
+        if 0 < told.share < 1:
             rows = f"{told.rows:,} of ~{about(told.rows / told.share)} rows"
         left = [f"{duration(told.left_s)} left"] if told.left_s is not None else []
         said = [rows, *left, f"{told.rows_per_s:,.0f}/s"]

@@ -94,6 +94,8 @@ def test_a_defect_of_the_layout_shows_the_log_as_it_is() -> None:
         assert program.wait() == 0
     assert '"event": "the last one"' in program.text
     assert sum('"event": "child ' in line for line in program.emulator.lines) == 200
+    # also the one that it failed on
+    assert sum('"event": "own ' in line for line in program.emulator.lines) == 20
 
 
 def test_a_terminal_that_is_closed_holds_nothing_up() -> None:

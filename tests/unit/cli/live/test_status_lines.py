@@ -91,6 +91,12 @@ def test_a_backfill_before_its_first_chunk_shows_that_time_passes() -> None:
     assert line.endswith("─   0%  reading 1 table · 12 s")
 
 
+def test_a_backfill_whose_first_chunk_was_of_an_empty_table_has_no_estimate() -> None:
+    begun = replace(HALF, chunks_done=1, rows=0, share=0.0, left_s=None)
+    (line,) = said(app=worker(StreamReport(backfill=begun), "backfilling"))
+    assert line.endswith("─   0%  0 rows · 99/s")
+
+
 def test_a_backfill_whose_chunks_are_put_back_says_why() -> None:
     held = replace(HALF, waits="no broker is reached\nmore")
     (line,) = said(app=worker(StreamReport(backfill=held), "backfilling"))
