@@ -21,7 +21,7 @@ from tests.support.fixtures.postgres import (
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.table_state import by_arrival
 from tests.support.oracles.topic_reader import Reader
-from tests.support.programs.backfill import agree, filled, load, settled
+from tests.support.programs.backfill import MORE, SPARK, agree, filled, load, settled
 from tests.support.programs.walstream import Walstream
 
 pytestmark = pytest.mark.fault
@@ -75,7 +75,9 @@ def test_killed_amid_rows_and_amid_catching_up_it_ends_at_the_table(
 def test_killed_on_a_cluster_it_fences_its_tasks_and_ends_at_the_table(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
-    walstream.top = {"spark": {"master": "local-cluster[2,1,1024]", "insecure": True}}
+    walstream.top = {
+        "spark": {**SPARK, "master": "local-cluster[2,1,1024]", "insecure": True}
+    }
     with load(database, seed=8) as writing:
         walstream.start()
         executor = "CoarseGrainedExecutorBackend"
@@ -219,3 +221,27 @@ def test_a_worker_that_is_told_to_stop_by_a_stranger_streams_again(
     os.kill(walstream.worker_pid(), signal.SIGTERM)
     walstream.until("worker ended, starting it again")
     wait_until(lambda: len(walstream.said("streaming")) > 1, 30, "it streams again")
+
+
+@pytest.mark.fault_long
+@pytest.mark.parametrize("who", ["driver", "worker", "all"])
+def test_without_spark_who_is_killed_amid_rows_begins_again(
+    who: str, database: Database, runs: Runs, reader: Reader
+) -> None:
+    walstream = filled(database, runs, spark=False)
+    database.execute(MORE)
+    with load(database, seed=12) as writing:
+        walstream.start()
+        reader.until(lambda records: records, 60)
+        (driver,) = walstream.processes("walstream.spark.driver")
+        assert not walstream.said("backfill ended")
+        if who == "all":
+            walstream.kill()
+            walstream.start()
+        elif who == "worker":
+            os.kill(walstream.worker_pid(), signal.SIGKILL)
+        else:
+            driver.kill()
+        walstream.until("backfill ended", 60).streaming()
+        writing.wait_for_more()
+    agree(database, settled(database, walstream, reader))

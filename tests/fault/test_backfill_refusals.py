@@ -9,7 +9,7 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
-from tests.support.programs.backfill import agree, filled, settled
+from tests.support.programs.backfill import SPARK, agree, filled, settled
 from tests.support.programs.walstream import Walstream
 
 pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
@@ -35,7 +35,7 @@ def walstream(database: Database, role: str, runs: Runs) -> Walstream:
     walstream = filled(database, runs, tables=[])
     walstream.dsn = make_conninfo(database.dsn, user=role)
     # in a backfill of one slot, the second table is behind all chunks of the first
-    walstream.top = {"spark": {"master": "local[1,4]"}}
+    walstream.top = {"spark": {**SPARK, "master": "local[1,4]"}}
     database.execute(
         "CREATE PUBLICATION walstream FOR TABLE load, small;"
         f"GRANT SELECT ON load, small TO {role}"

@@ -220,6 +220,7 @@ def test_spark_runs_in_its_unit(stream: Streams, packages: dict[str, Path]) -> N
     configuration = machine.path(CONFIGURATION)
     written = tomllib.loads(configuration.read_text("utf-8"))
     del written["sources"][SOURCE]["backfill"]
+    written["spark"] = {"min_size": "0"}
     written["sources"]["old"] = {
         "kind": "sql",
         "url": "sqlite:////var/lib/walstream/old.db",

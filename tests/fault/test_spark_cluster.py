@@ -91,13 +91,13 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def walstream(database: Database, runs: Runs, master: str) -> Walstream:
     made = filled(database, runs)
-    made.top = {"spark": {"master": master, "conf": _CONF}}
+    made.top = {"spark": {"master": master, "min_size": "0", "conf": _CONF}}
     return made
 
 
 def test_a_cluster_without_them_is_refused(walstream: Walstream) -> None:
     master = walstream.top["spark"]["master"]
-    walstream.top = {"spark": {"master": master}}
+    walstream.top = {"spark": {"master": master, "min_size": "0"}}
     walstream.start().ends_with(2, "spark.master: leads off", "spark.authenticate")
 
 

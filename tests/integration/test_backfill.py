@@ -32,7 +32,7 @@ pytestmark = pytest.mark.same_on_15
 
 @pytest.fixture
 def walstream(database: Database, runs: Runs) -> Walstream:
-    return filled(database, runs)
+    return filled(database, runs, spark=False)
 
 
 @pytest.fixture
@@ -41,8 +41,9 @@ def operator(tmp_path: Path) -> Operator:
 
 
 def test_rows_of_before_and_changes_of_meanwhile_are_the_table(
-    database: Database, walstream: Walstream, reader: Reader
+    database: Database, runs: Runs, reader: Reader
 ) -> None:
+    walstream = filled(database, runs)  # by Spark
     with load(database, seed=3) as writing:
         walstream.start().until("backfill ended", 150)
         walstream.streaming()
@@ -59,6 +60,7 @@ def test_without_java_nothing_is_created(
     database: Database, walstream: Walstream
 ) -> None:
     walstream.environment = {"JAVA_HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
+    walstream.top = {"spark": {"min_size": "0"}}
     walstream.start()
     walstream.ends_with(
         2, "Spark needs Java 17 or later", "apt-get install", 'backfill = "never"'

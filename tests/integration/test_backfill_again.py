@@ -25,7 +25,7 @@ def database(newest_postgres: PostgresServer) -> Iterator[Database]:
 
 @pytest.fixture
 def walstream(database: Database, runs: Runs) -> Walstream:
-    return filled(database, runs)
+    return filled(database, runs, spark=False)
 
 
 def test_only_backfills_and_ends(

@@ -31,7 +31,6 @@ from tests.support.programs.plugin_package import example, install
 from walstream.formats.event import EventRecord, Number, decode
 from walstream.op import Kind
 from walstream.records.partitioner import fnv1a
-from walstream.spark.session import SparkRuntime
 
 pytestmark = pytest.mark.same_on_15
 
@@ -129,7 +128,6 @@ def test_every_type_arrives_as_an_event_streamed_and_backfilled(
     postgres: PostgresServer,
     kafka: KafkaServer,
     tmp_path: Path,
-    spark: SparkRuntime,
     backfills: Callable[..., Backfill],
 ) -> None:
     every = columns(postgres.version) + OWN
@@ -185,7 +183,7 @@ def test_every_type_arrives_as_an_event_streamed_and_backfilled(
             publications=(PUBLICATION,),
             prefix=prefix,
             sink=sink,
-        ).run(spark, "public.every_type")
+        ).read("public.every_type")
         with Reader(kafka.bootstrap, prefix, decode) as reader:
             beside = of(stream, "every_type")[-2:]
             for again in (beside, reader.count(2)):

@@ -107,7 +107,7 @@ def test_each_client_has_tokens_and_the_next_one_in_time(
     walstream = runs(
         database.dsn,
         bootstrap=broker.bootstrap,
-        source={"backfill": "initial"},  # by Spark's tasks, with producers of theirs
+        source={"backfill": "initial"},  # by the driver, with producers of its own
         sink={"producer": login.properties, "oauth": login.oauth},
     )
     walstream.configuration.write_text(toml(walstream.document()), "utf-8")

@@ -67,7 +67,7 @@ def test_each_session_of_a_stream_has_the_password_that_is_printed_then(
         source={"backfill": "initial", "password_command": tokens.command},
     )
     walstream.start().until("streaming", 150)
-    reader.count(1)  # Spark's tasks ran it too
+    reader.count(1)  # the driver ran it too
     before = tokens.printed()
     assert before > 1
     tokens.rotate("two-words")

@@ -199,6 +199,7 @@ class Site:
             "http": {"listen": f"{HOST}:{self.port}", "token": "${env:HTTP_TOKEN}"},
             "spark": {
                 "master": "local[2,4]",
+                "min_size": "0",
                 "conf": {
                     "spark.eventLog.enabled": "true",
                     "spark.eventLog.dir": (self.folder / "events").as_uri(),

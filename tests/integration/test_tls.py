@@ -33,7 +33,7 @@ def database(secured: Secured) -> Iterator[Database]:
 
 
 def streams(walstream: Walstream, database: Database, reader: Reader) -> None:
-    """Claim that it is fit to start, backfills by Spark, streams, and is consumed."""
+    """Claim that it is fit to start, backfills, streams, and is consumed."""
     walstream.source = {"backfill": "initial"}
     check(walstream)
     walstream.start().until("streaming", 150)

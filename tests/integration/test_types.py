@@ -17,7 +17,6 @@ from tests.support.fixtures.spark import Backfill
 from tests.support.fixtures.walstream import Stream, streamed
 from tests.support.oracles.topic_reader import Reader, Record
 from walstream.postgres.connection import connect
-from walstream.spark.session import SparkRuntime
 
 ROLE = f"hostile_{token_hex(4)}"  # a server may be shared
 PUBLICATION = "walstream"
@@ -346,7 +345,6 @@ def test_a_session_prints_as_promised_whatever_role_and_database_say(
 
 def test_a_snapshot_prints_every_type_as_the_stream_does(
     stream: Stream,
-    spark: SparkRuntime,
     backfills: Callable[..., Backfill],
     topic_prefix: str,
     kafka: KafkaServer,
@@ -361,8 +359,8 @@ def test_a_snapshot_prints_every_type_as_the_stream_does(
             )
     stream.reader.until(lambda _: mine(stream, "every_type", 21))
     streamed_records = [mine(stream, "every_type", key)[0] for key in (20, 21)]
-    backfills(stream.walstream.dsn, publications=(PUBLICATION,)).run(
-        spark, "public.every_type"
+    backfills(stream.walstream.dsn, publications=(PUBLICATION,)).read(
+        "public.every_type"
     )
     with Reader(kafka.bootstrap, topic_prefix) as reader:
         found = {
@@ -415,7 +413,6 @@ def quoted(text: str) -> str:
 
 def test_tables_that_are_made_up_print_as_the_stream_does(
     stream: Stream,
-    spark: SparkRuntime,
     backfills: Callable[..., Backfill],
     topic_prefix: str,
     kafka: KafkaServer,
@@ -431,8 +428,8 @@ def test_tables_that_are_made_up_print_as_the_stream_does(
             connection.execute(f"ALTER PUBLICATION {PUBLICATION} ADD TABLE {name}")
             connection.execute(rows.encode())
     stream.reader.until(lambda _: all(mine(stream, name, 4) for name in names))
-    backfills(stream.walstream.dsn, publications=(PUBLICATION,)).run(
-        spark, *(f"public.{name}" for name in names)
+    backfills(stream.walstream.dsn, publications=(PUBLICATION,)).read(
+        *(f"public.{name}" for name in names)
     )
     with Reader(kafka.bootstrap, topic_prefix) as reader:
         records = reader.count(5 * len(names))

@@ -10,11 +10,11 @@ from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.sources.postgres.backfill import prerequisites
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
 from walstream.sources.postgres.backfill.stored_progress import StoredProgress
 from walstream.sources.postgres.backfill.table import look
-from walstream.spark import prerequisites
 from walstream.state.store import LmdbStore
 
 
@@ -89,11 +89,14 @@ class WithSpark:
 
 def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> TableChoice:
     """Find what these names or patterns mean; raise where it cannot be read."""
-    for _, obstacle in prerequisites.on_this_machine(config):
-        raise obstacle
     with table_choice.asking(source) as connection:
         ground = Ground.of(connection, source)
-        return choose(ground, wanted, WithSpark(connection))
+        chosen = choose(ground, wanted, WithSpark(connection))
+        parted = (name.partition(".") for name in (*chosen.tables, *chosen.others))
+        places = [(schema, name) for schema, _, name in parted]
+        for _, obstacle in prerequisites.of_rest(config, connection, places):
+            raise obstacle
+        return chosen
 
 
 def note(folder: Path, asked: TableChoice, *, anew: bool) -> None:

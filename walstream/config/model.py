@@ -14,6 +14,7 @@ from typing import Literal, Self
 from pydantic import Field, PrivateAttr
 
 from walstream.config.field import (
+    ByteSize,
     DistinctNames,
     Duration,
     Folder,
@@ -68,6 +69,11 @@ class Spark(Section):
         default="local[*,4]",
         min_length=1,
         description="Spark's master: local[cores,tries], spark://…, yarn or k8s://….",
+    )
+    min_size: ByteSize = Field(
+        default=2 << 30,
+        description="Size of a PostgreSQL backfill from which Spark reads it; one "
+        'process reads a smaller one, without Spark and Java. "0" = always Spark.',
     )
     connections: int = Field(
         default=16,

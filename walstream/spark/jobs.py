@@ -22,13 +22,13 @@ from pyspark.accumulators import (
 )
 from pyspark.util import InheritableThread
 
-from walstream.errors import RecordRefused, Transient, WalstreamError
+from walstream.errors import Transient, WalstreamError
 from walstream.spark.outcome import (
     ChunkDone,
     ChunkFailed,
     ChunkPostponed,
     ChunkRefused,
-    Unreadable,
+    refusal,
 )
 from walstream.spark.session import SparkRuntime
 from walstream.telemetry import runtime
@@ -155,7 +155,7 @@ class _Run:
         for outcome in self._outcomes.value[len(seen) :]:
             seen.add(outcome.number)
             if isinstance(outcome, ChunkRefused):
-                raise _refused(outcome)
+                raise refusal(outcome)
             yield outcome
 
     def _work(self) -> None:
@@ -222,17 +222,6 @@ def _slices(chunks: Sequence[Runnable], most: int) -> Iterator[list[Runnable]]:
         table = list(group)
         for start in range(0, len(table), most):
             yield table[start : start + most]
-
-
-def _refused(outcome: ChunkRefused) -> WalstreamError:
-    """Blame the chunk, not the source, for rows that nobody gives, or takes."""
-    error = outcome.error
-    if isinstance(error, Unreadable):
-        return ChunkFailed(str(error.args[0]), hint=error.hint, repair=error.repair)
-    if isinstance(error, RecordRefused):
-        text = f"chunk {outcome.number}: {error.args[0]}"
-        return ChunkFailed(text, hint=error.hint, repair=error.repair)
-    return error
 
 
 def _gone() -> Transient:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from walstream.errors import WalstreamError
+from walstream.errors import RecordRefused, WalstreamError
 from walstream.telemetry.tally import Tally
 
 
@@ -47,3 +47,14 @@ class ChunkPostponed:
     number: int
     error: WalstreamError
     died: bool = False  # who read it; then it may be the chunk's fault after all
+
+
+def refusal(outcome: ChunkRefused) -> WalstreamError:
+    """Return the error that a refusal is: the chunk is to blame for some."""
+    error = outcome.error
+    if isinstance(error, Unreadable):
+        return ChunkFailed(str(error.args[0]), hint=error.hint, repair=error.repair)
+    if isinstance(error, RecordRefused):
+        text = f"chunk {outcome.number}: {error.args[0]}"
+        return ChunkFailed(text, hint=error.hint, repair=error.repair)
+    return error

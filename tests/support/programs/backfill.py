@@ -15,7 +15,7 @@ from tests.support.oracles.table_state import by_arrival, by_position, in_place,
 from tests.support.oracles.topic_reader import Reader, Record
 from tests.support.programs.walstream import Walstream
 
-SPARK = {"master": MASTER, "insecure": not LOCAL}
+SPARK = {"master": MASTER, "insecure": not LOCAL, "min_size": "0"}
 FILLED = (
     "ALTER TABLE load ALTER note SET STORAGE EXTERNAL;"
     # those that the load changes, with values that its updates leave out, and others
@@ -27,15 +27,24 @@ FILLED = (
 )
 
 
-def filled(database: Database, runs: Runs, **source: Any) -> Walstream:
-    """Fill the tables; make a walstream that begins with what is there."""
+# enough to be amid them
+MORE = "INSERT INTO load SELECT -i, i, 'note ' || i FROM generate_series(5001, 60000) i"
+
+
+def filled(
+    database: Database, runs: Runs, *, spark: bool = True, **source: Any
+) -> Walstream:
+    """Fill the tables; make a walstream that begins with what is there.
+
+    Without `spark` as it is by itself: they are small, and the driver reads them.
+    """
     database.execute(TABLE)
     database.execute(FILLED)
     return runs(
         database.dsn,
         source={"backfill": "initial", **source},
         sink={"topic_partitions": 3},
-        top={"spark": SPARK},
+        top={"spark": SPARK if spark else {}},
     )
 
 

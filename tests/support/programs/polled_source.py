@@ -37,7 +37,7 @@ class Polled(Walstream):
         return {
             "state": str(self.folder / "state"),
             "http": {"listen": ""},
-            "spark": {"master": "local[2,4]"},
+            "spark": {"master": "local[2,4]", "min_size": "0"},
             **self.top,
             "sources": {SOURCE: {**source, **self.source}, **self.others},
             "sinks": {

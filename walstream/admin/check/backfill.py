@@ -1,16 +1,15 @@
 """Findings of `check` about a backfill: the errors that `run` would end with."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from walstream.config import Config, PostgresSource
 from walstream.errors import WalstreamError
 from walstream.finding import Finding
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import session
-from walstream.sources.postgres.backfill import prerequisites as obstacles
-from walstream.spark import prerequisites
+from walstream.sources.postgres.backfill import prerequisites
 
-_WHY = "Spark reads the existing rows before the stream begins"
+_WHY = "existing rows are read before the stream begins"
 
 
 def inspect(
@@ -19,20 +18,27 @@ def inspect(
     captured: Mapping[str, TableFacts],
     *,
     begins: bool,
-    pending: bool,
+    left: Collection[str],
 ) -> Iterator[Finding]:
     """Look at what a backfill needs, where one begins or goes on with the next start.
 
-    `captured` is empty where the server cannot be asked.
+    `left` are the tables, `schema.table`, of one that goes on; `captured` is empty
+    where the server cannot be asked.
     """
-    if source.backfill == "never" or not (begins or pending):
+    if source.backfill == "never" or not captured or not (begins or left):
         return
-    for code, error in prerequisites.on_this_machine(config):
-        yield Finding.of(error, code, "spark", _WHY)
-    if begins and captured:
-        try:
-            with session(source.dsn) as connection:
-                for code, error in obstacles.in_tables(connection, captured):
-                    yield Finding.of(error, code, "backfill", _WHY)
-        except WalstreamError:
-            return  # said by who looked at the server
+    places = [
+        (schema, name) for schema, _, name in (one.partition(".") for one in left)
+    ]
+    try:
+        with session(source.dsn) as connection:
+            obstacles = (
+                prerequisites.of_first(config, connection, captured)
+                if begins
+                else prerequisites.of_rest(config, connection, places)
+            )
+            for code, error in obstacles:
+                about = "backfill" if code == "backfill-right" else "spark"
+                yield Finding.of(error, code, about, _WHY)
+    except WalstreamError:
+        return  # said by who looked at the server

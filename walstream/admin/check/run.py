@@ -226,10 +226,10 @@ class _Checker:
         self, source: PostgresSource, known: StateFolderFacts, inspection: Inspection
     ) -> Iterator[Finding]:
         captured = inspection.captured if inspection.server is not None else {}
-        pending = known.backfill is not None and bool(known.backfill.tables)
+        left = known.backfill.tables if known.backfill is not None else ()
         begins = known.stored.position is None and known.backfill is None
         return backfill_checks.inspect(
-            self.config, source, captured, begins=begins, pending=pending
+            self.config, source, captured, begins=begins, left=left
         )
 
     def _wanted(

@@ -22,12 +22,11 @@ from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.postgres.server import Server
 from walstream.postgres.snapshot_holder import Holder
 from walstream.postgres.start_table import Decision, Step, decide
-from walstream.sources.postgres.backfill import prerequisites as obstacles
+from walstream.sources.postgres.backfill import prerequisites
 from walstream.sources.postgres.backfill.publication_filter import published
 from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
 from walstream.sources.postgres.stored_state import INTENT, SlotIntent, stored_of
-from walstream.spark import prerequisites
 from walstream.state.store import LmdbStore
 from walstream.telemetry.fields import LSN, SLOT
 
@@ -124,12 +123,13 @@ class Beginning:
         create: bool,
     ) -> None:
         """Refuse what a backfill lacks, before anything is created for it."""
-        begins = create and self._site.source.backfill != "never"
-        if begins or self._backfill.pending:
-            for _, obstacle in prerequisites.on_this_machine(self._site.config):
+        config = self._site.config
+        if create and self._site.source.backfill != "never":
+            for _, obstacle in prerequisites.of_first(config, connection, captured):
                 raise obstacle
-        if begins:
-            for _, obstacle in obstacles.in_tables(connection, captured):
+        elif self._backfill.pending:
+            places = self._backfill.places
+            for _, obstacle in prerequisites.of_rest(config, connection, places):
                 raise obstacle
 
     def begin(

@@ -27,6 +27,11 @@ class PollOrder:
     lock: str
     at_once: int
 
+    @property
+    def in_process(self) -> bool:
+        """Return False: a few rows are read by the poller, all others by Spark."""
+        return False
+
     def task(self, config: Config, leash: Leash | None) -> PollTask:
         source = config.sources[self.source]
         if not isinstance(source, SqlSource):

@@ -1,5 +1,6 @@
-"""The driver's process: Spark, and a thread for each worker that is connected.
+"""The driver's process: a thread for each worker that is connected, and Spark.
 
+Spark starts with the first order that needs it; small ones are read by this process.
 Told over stdin, a line of JSON, by the keeper whose socket it inherits; the end of
 stdin is the supervisor's. It ends with its supervisor, with its JVM, and when nobody
 was connected for a while.
@@ -11,6 +12,7 @@ import os
 import select
 import socket
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
@@ -19,10 +21,11 @@ import structlog
 
 from walstream.config import Config
 from walstream.errors import WalstreamError
-from walstream.spark import session
+from walstream.spark import in_process, session
 from walstream.spark.driver import transport
 from walstream.spark.driver.messages import Failed, Finished, JobOrder
 from walstream.spark.leash import Leash
+from walstream.spark.outcome import ChunkDone, ChunkPostponed
 from walstream.spark.parent_death import die_with_parent, take_signals
 from walstream.spark.session import SparkRuntime
 from walstream.telemetry import logs, runtime
@@ -40,20 +43,19 @@ class _Left(Exception):
 
 
 class Service:
-    """Serves workers with one Spark."""
+    """Serves workers with one Spark, which starts when it is first needed."""
 
-    def __init__(
-        self, config: Config, listener: socket.socket, spark: SparkRuntime
-    ) -> None:
+    def __init__(self, config: Config, listener: socket.socket) -> None:
         self._config = config
         self._listener = listener
-        self._spark = spark
+        self._spark: SparkRuntime | None = None
+        self._starting = threading.Lock()
         self._threads: list[runtime.StartedThread] = []
 
     def run(self) -> int:
         """Serve until Spark is gone, or nobody was connected for a while."""
         busy_at = runtime.monotonic()
-        while self._spark.alive:
+        while self._spark is None or self._spark.alive:
             if select.select([self._listener], [], [], _LOOK_S)[0]:
                 connection, _ = self._listener.accept()
                 thread = runtime.start_thread(self._serve, "worker", connection)
@@ -88,30 +90,51 @@ class Service:
         return Finished()
 
     def _run_chunks(self, order: JobOrder, connection: socket.socket) -> None:
-        from walstream.spark import jobs  # noqa: PLC0415 - loads pyspark
-
         def see() -> None:
             """Raise when the worker has closed its end: it says nothing meanwhile."""
             if select.select([connection], [], [], 0)[0]:
                 raise _Left
 
-        spark = replace(
-            self._spark,
-            pool=order.source,
-            connections=min(order.at_once or _ALL, self._spark.connections),
-        )
+        def done(outcome: ChunkDone | ChunkPostponed) -> None:
+            transport.send(connection, outcome)
+
+        connections = min(order.at_once or _ALL, self._config.spark.connections)
         with contextlib.ExitStack() as stack:
-            leash = None
-            if spark.local:
+            if order.in_process:
+                here = in_process.InProcessRun(order.chunks, connections)
+                stack.callback(here.wait)  # after the leash has ended what runs
                 leash = stack.enter_context(Leash.of_an_order(Path(order.lock)))
-            task = order.task(self._config, leash)
-            jobs.run(
-                spark,
-                order.chunks,
-                task,
-                lambda done: transport.send(connection, done),
-                see,
-            )
+                here.run(order.task(self._config, leash), done, see)
+                return
+            from walstream.spark import jobs  # noqa: PLC0415 - loads pyspark
+
+            spark = replace(self._started(), pool=order.source, connections=connections)
+            tied = None
+            if spark.local:
+                tied = stack.enter_context(Leash.of_an_order(Path(order.lock)))
+            task = order.task(self._config, tied)
+            jobs.run(spark, order.chunks, task, done, see)
+
+    def _started(self) -> SparkRuntime:
+        """Return Spark; start it, while others wait."""
+        with self._starting:
+            if self._spark is None:
+                configured = self._config.spark
+                self._spark = session.start(
+                    session.Settings(
+                        configured.master,
+                        {key: str(text) for key, text in configured.conf.items()},
+                        configured.connections,
+                    )
+                )
+            return self._spark
+
+    def stop(self) -> None:
+        """Leave a cluster; what runs here ends with this process."""
+        spark = self._spark
+        if spark is not None and not spark.local and spark.alive:
+            leaving = runtime.start_thread(spark.stop, "leave")
+            leaving.join(_STOP_S)
 
 
 def main() -> int:
@@ -123,39 +146,11 @@ def main() -> int:
     take_signals(_leave)
     runtime.start_thread(_end_with_stdin, "stdin")
     with socket.socket(fileno=told["listener"]) as listener:
+        service = Service(config, listener)
         try:
-            spark = session.start(
-                session.Settings(
-                    config.spark.master,
-                    {key: str(text) for key, text in config.spark.conf.items()},
-                    config.spark.connections,
-                )
-            )
-        except WalstreamError as error:
-            _refuse(listener, error)
-            return error.exit_code
-        try:
-            return Service(config, listener, spark).run()
+            return service.run()
         finally:
-            _stop(spark)
-
-
-def _refuse(listener: socket.socket, error: WalstreamError) -> None:
-    """Report to all that wait why there is no Spark."""
-    while select.select([listener], [], [], _REFUSE_S)[0]:
-        connection, _ = listener.accept()
-        with connection, contextlib.suppress(OSError, EOFError, WalstreamError):
-            transport.check_peer(connection)
-            connection.settimeout(_REFUSE_S)
-            transport.receive(connection)
-            transport.send(connection, Failed(error))
-
-
-def _stop(spark: SparkRuntime) -> None:
-    """Take leave of a cluster; what runs here ends with this process."""
-    if not spark.local and spark.alive:
-        leaving = runtime.start_thread(spark.stop, "leave")
-        leaving.join(_STOP_S)
+            service.stop()
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:

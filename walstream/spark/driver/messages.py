@@ -28,6 +28,10 @@ class JobOrder(Protocol):
     def at_once(self) -> int | None:
         """Return how many chunks may run at a time; None: as many as Spark allows."""
 
+    @property
+    def in_process(self) -> bool:
+        """Return whether the driver reads them itself, without Spark."""
+
     def task(self, config: Config, leash: Leash | None) -> Callable[[Any], Any]:
         """Make the task; with a leash it runs on this machine."""
 

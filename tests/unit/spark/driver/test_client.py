@@ -28,6 +28,7 @@ class Nothing:
     lock: str = ""
     chunks: tuple[int, ...] = ()
     at_once: int | None = None
+    in_process: bool = False
 
     def task(self, _config: Config, _leash: Leash | None) -> type[ChunkDone]:
         return ChunkDone

@@ -1,24 +1,62 @@
 """Prerequisites of a backfill, checked before anything is created."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from walstream.config import Config
 from walstream.errors import WalstreamError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.sources.postgres.backfill.publication_filter import KeyedTable
 from walstream.sources.postgres.backfill.table import look_at_each
 from walstream.sources.postgres.backfill.task_factory import wanted
+from walstream.spark import prerequisites as of_spark
 from walstream.spark.prerequisites import Obstacle
 
 
-def in_tables(
-    connection: Connection, captured: Mapping[str, TableFacts]
+def is_small(config: Config, size: int) -> bool:
+    """Return whether one process reads so many bytes of tables, without Spark."""
+    return size < config.spark.min_size
+
+
+def of_first(
+    config: Config, connection: Connection, captured: Mapping[str, TableFacts]
 ) -> Iterator[Obstacle]:
-    """Yield what keeps this role from reading all rows of some table."""
+    """Yield what keeps the first backfill from reading all rows of all tables."""
     wishes = (
         wanted(table, ())
         for table in captured.values()
         if table.root not in captured  # else it is read as its root
     )
+    size, refused = _look(connection, wishes)
+    for error in refused:
+        yield "backfill-right", error
+    yield from _of_size(config, size)
+
+
+def of_rest(
+    config: Config, connection: Connection, places: Iterable[tuple[str, str]]
+) -> Iterator[Obstacle]:
+    """Yield what Spark lacks, if what is left needs it; tables by schema and name.
+
+    One that cannot be read is given up when its turn comes.
+    """
+    size, _ = _look(connection, (KeyedTable(*place) for place in places))
+    yield from _of_size(config, size)
+
+
+def _look(
+    connection: Connection, wishes: Iterable[KeyedTable]
+) -> tuple[int, list[WalstreamError]]:
+    """Return the bytes of all that can be read, and why the others cannot."""
+    size, refused = 0, []
     for _, found in look_at_each(connection, wishes):
         if isinstance(found, WalstreamError):
-            yield "backfill-right", found
+            refused.append(found)
+        else:
+            size += sum(part.size for part in found)
+    return size, refused
+
+
+def _of_size(config: Config, size: int) -> Iterator[Obstacle]:
+    if not is_small(config, size):
+        yield from of_spark.on_this_machine(config)

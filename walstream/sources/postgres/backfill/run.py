@@ -19,7 +19,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import session
 from walstream.postgres.snapshot_holder import Holder
-from walstream.sources.postgres.backfill import fencing
+from walstream.sources.postgres.backfill import fencing, prerequisites
 from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.job import Job
 from walstream.sources.postgres.backfill.plan import plan
@@ -163,17 +163,21 @@ class SnapshotBackfill:
         record = (self.record or record).beginning(
             {name: keys[name] for name in dict.fromkeys(one.title for one in chunks)}
         )
-        if chunks and self._site.elsewhere:
+        in_process = prerequisites.is_small(
+            self._site.config, sum(one.size for one in chunks)
+        )
+        if chunks and self._site.elsewhere and not in_process:
             elsewhere = Elsewhere(holder.session, chunks[-1].number)
             record = replace(record, elsewhere=elsewhere)
         self._book.store(record)  # before the first row
         self._empty(record, chunks, around)
-        job = self._job(holder, around, chunks)
+        job = self._job(holder, around, chunks, in_process=in_process)
         _log.info(
             "backfill begins",
             **{LSN: show(holder.point)},
             tables=len(record.tables),
             chunks=len(chunks),
+            by="one process" if in_process else "Spark",
         )
         began = runtime.monotonic()
         before, gauge = record.rows, self._site.gauge
@@ -199,7 +203,12 @@ class SnapshotBackfill:
         return True
 
     def _job(
-        self, holder: Holder, around: Surroundings, chunks: Sequence[Chunk]
+        self,
+        holder: Holder,
+        around: Surroundings,
+        chunks: Sequence[Chunk],
+        *,
+        in_process: bool,
     ) -> Job:
         site = self._site
         order = SnapshotOrder(
@@ -208,6 +217,7 @@ class SnapshotBackfill:
             topics=around.topics,
             chunks=chunks,
             lock=str(site.lock),
+            in_process=in_process,
         )
         return Job(order, self, site.driver, around.empty)
 

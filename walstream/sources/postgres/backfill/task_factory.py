@@ -149,6 +149,7 @@ class SnapshotOrder:
     chunks: Sequence[Chunk]
     lock: str
     at_once: int | None = None
+    in_process: bool = False  # by the driver itself, without Spark
 
     def task(self, config: Config, leash: Leash | None) -> ChunkTask:
         return chunk_task(config, self.source, self.snapshot, self.topics, leash)
