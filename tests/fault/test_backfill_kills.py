@@ -128,6 +128,7 @@ def test_a_truncated_table_is_read_again(
     agree(database, settled(database, walstream, reader))
 
 
+@pytest.mark.fault_long
 def test_a_stop_ends_all_that_runs_for_it(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
@@ -150,6 +151,7 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.fault_long
 def test_a_table_whose_chunk_fails_is_given_up_and_the_others_stream(
     database: Database, runs: Runs, reader: Reader
 ) -> None:

@@ -44,7 +44,7 @@ def confirmed(database: Database) -> int:
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["dropped", "recreated"])
-@pytest.mark.parametrize("how", ["live", "backlog"])
+@pytest.mark.parametrize("how", shortened(["live", "backlog"], "backlog"))
 def test_nothing_past_a_lost_publication_is_confirmed(
     database: Database, runs: Runs, reader: Reader, how: str, again: bool
 ) -> None:
@@ -215,7 +215,9 @@ def test_a_change_that_was_undone_stops_or_is_read_anew(
     assert not walstream.said("Traceback")
 
 
-@pytest.mark.parametrize("how", ["table", "operations", "partition"])
+@pytest.mark.parametrize(
+    "how", shortened(["table", "operations", "partition"], "table")
+)
 def test_a_running_instance_stops_at_a_change_that_was_undone(
     database: Database, runs: Runs, reader: Reader, how: str
 ) -> None:
@@ -254,7 +256,9 @@ if os.environ.get("DIE_AT"):
     [pytest.param(False, marks=pytest.mark.fault_long), True],
     ids=["alone", "stranger"],
 )
-@pytest.mark.parametrize("at", ["note", "remember"], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "at", shortened(["note", "remember"], "remember"), ids=["before", "after"]
+)
 def test_a_kill_around_the_commit_of_our_own_change_stops_nothing_and_hides_nothing(  # noqa: PLR0913, PLR0917 - fixtures and parameters
     database18: Database,
     runs: Runs,
