@@ -52,7 +52,9 @@ def test_a_rewind_is_asked_for_and_done(polled: Polled) -> None:
     unanswered = verb(polled.configuration, *rewind)
     assert (unanswered.returncode, key(polled)) == (2, 7)
     assert "--yes" in unanswered.stderr
-    code, text = Terminal(polled.configuration, *rewind).types("y", at="Go").ends()
+    code, text = (
+        Terminal(polled.configuration, *rewind).types("y", at="Continue").ends()
+    )
     assert (code, key(polled)) == (0, 3), text
     assert "goes back from key 7 to 3" in " ".join(text.split())
     malformed = verb(polled.configuration, *rewind[:-1], "0/3", "--yes")
