@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.unit.test_house import modules
+from tests.unit.test_house import ROOT, modules
 
 IDIOM: Final = {
     r"(?<!`)\banew\b": "again, from scratch",
     r"\bsomebody\b": "another user, another client, a person",
     r"\b(?:it stands|they stand)\b(?! for)": "as printed, as it is",
     r"\b(?:that|what) (?:is|are|was|were) there\b": "existing",
-    r"(?<!there )\bis no (?!longer\b|more than\b)": "is not a",
+    r"(?<![Tt]here )\bis no (?!longer\b|more than\b)": "is not a",
     r"\b(?:cannot|to) be had\b": "is in use, is not available",
     r"\b(?:is|are|was|were|do|does) no more\b(?! than)": "no longer",
     r"\bany more\b": "no longer",
@@ -47,6 +47,20 @@ IN_MESSAGES: Final = {
 
 OPENERS: Final = re.compile(r"(?:Tell|Give|Say|Hear|Have|Has)s?\b(?! up)")
 PRONOUNS: Final = re.compile(r"(?:What|How|Which|Who|Where|Whether|Why|When)\b")
+
+PAGES: Final = (
+    "*.md",
+    "Makefile",
+    "walstream.toml",
+    "docs/*.md",
+    "docs/migrating/*.md",
+    "docs/examples/*",
+    "packaging/scripts/*",
+    "packaging/systemd/*",
+    "packaging/prometheus/*",
+)
+_PARAGRAPH: Final = re.compile(r"\n\s*\n|\n(?=[-|])")
+_QUOTED: Final = re.compile(r'"[^"]*"')  # what a log said before, in CHANGELOG
 
 LEFT: Final = {
     "walstream/cli": (1, "a text of the demo, which its recording shows"),
@@ -96,6 +110,15 @@ def idioms(text: Text) -> list[str]:
     ]
 
 
+def paragraphs() -> Iterator[Text]:
+    """Yield the pages, paragraph by paragraph, each on one line."""
+    for path in sorted(path for pattern in PAGES for path in ROOT.glob(pattern)):
+        for part in _PARAGRAPH.split(path.read_text("utf-8")):
+            lines = (line.strip("# ") for line in part.splitlines())
+            words = _QUOTED.sub("", " ".join(lines))
+            yield Text("pages", path.name, "text", words)
+
+
 @cache
 def _all() -> list[Text]:
     return [text for path, tree in modules() for text in texts(path.as_posix(), tree)]
@@ -111,6 +134,10 @@ def test_no_text_has_to_be_translated() -> None:
     found = [(text.package, what) for text in _all() for what in idioms(text)]
     limits = {package: most for package, (most, _) in LEFT.items()}
     assert _too_many(found, limits) == []
+
+
+def test_no_page_has_to_be_translated() -> None:
+    assert [what for text in paragraphs() for what in idioms(text)] == []
 
 
 def test_a_module_and_a_class_are_described_by_a_noun() -> None:
