@@ -26,20 +26,20 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help fmt check unit test compiled fault lowest bench bench-quick demo dist package \
   deb rpm lock docs reference picture recording cover-own clean python java
 
-help: ## what there is to make
+help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
-fmt: $(READY) ## format, and mend what ruff can mend
+fmt: $(READY) ## format, and apply the fixes of ruff
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-check: $(READY) ## ruff, mypy, the layers
+check: $(READY) ## run ruff, mypy and the check of the layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-unit: java $(READY) ## unit and property tests, no servers; PYTEST_ARGS="-k name" JOBS=1
+unit: java $(READY) ## run the tests without servers; PYTEST_ARGS="-k name" JOBS=1
 	$(BIN)/pytest tests/unit tests/property -n $(UNIT_JOBS) --dist worksteal \
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
-test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOBS=1
+test: java check ## check, and run all but the long tests; PYTEST_ARGS="-k name" JOBS=1
 	@[ -x $(POSTGRES_15)/postgres ] || \
 	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"
 	@PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || \
@@ -50,49 +50,49 @@ test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOB
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
 compiled: $(READY) ## compile the hot path, and run its tests in both forms
 	$(BIN)/pytest tests/property/test_forms.py -m compiled $(PYTEST_ARGS)
-fault: java $(READY) ## the long tests; SHARD=2/4, RESUME=1, SAMPLE=480 SEED=7 (seconds)
+fault: java $(READY) ## run the long tests; SHARD=2/4, RESUME=1, SAMPLE=SECONDS SEED=7
 	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
 	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \
 	  $(addprefix --shard ,$(SHARD)) $(if $(RESUME),--resume)) $(PYTEST_ARGS)
-lowest: java $(READY) ## the tests on the lowest versions of all that walstream needs
+lowest: java $(READY) ## test with the lowest supported version of each dependency
 	@mkdir -p $(LOWEST)
 	@$(BIN)/python -m tests.support.project.lowest_versions > $(LOWEST)/constraints.txt
 	@[ -x $(LOWEST)/bin/pip ] || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -c $(LOWEST)/constraints.txt -e '.[dev]' httpx # an old starlette's tests ask with it
 	$(LOWEST)/bin/pytest -W ignore::DeprecationWarning -m 'not fault_long' $(PYTEST_ARGS)
-bench: java $(BENCHED) ## walstream beside limit and peers, hours; PROFILE=A RUNS=5
+bench: java $(BENCHED) ## compare speed with other tools, for hours; PROFILE=A RUNS=5
 	$(BENCHED_BIN)/python -m bench $(addprefix --profile ,$(PROFILE)) \
 	  $(addprefix --runs ,$(RUNS)) $(BENCH)
 	$(BENCHED_BIN)/python -m bench.chart
-bench-quick: java $(BENCHED) ## a glance at all of it, in 10 minutes
+bench-quick: java $(BENCHED) ## run small versions of all benchmarks, in 10 minutes
 	$(BENCHED_BIN)/python -m bench --quick $(addprefix --profile ,$(PROFILE)) $(BENCH)
-demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 60"
+demo: java $(READY) ## stream from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
-dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in dist/
+dist: $(READY) ## build the sdist and the wheels, pure and compiled, in dist/
 	$(BIN)/python -m build
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
 	$(BIN)/twine check --strict dist/*
-reference: $(READY) ## docs/reference.md and docs/schemas/state.json, from the code
+reference: $(READY) ## write docs/reference.md and docs/schemas/state.json from the code
 	$(BIN)/python -m tests.support.project.reference
 	$(BIN)/python -m tests.support.project.state_schema
-picture: $(READY) ## docs/packages.svg, from the imports
+picture: $(READY) ## draw docs/packages.svg from the imports
 	$(BIN)/python -m tests.support.project.picture
-docs: $(READY) ## the documentation as a site with search, in build/docs/site
+docs: $(READY) ## build the documentation site, in build/docs/site
 	$(BIN)/python -m tests.support.project.site
-recording: java $(READY) ## docs/demo.svg, from a real run of the demo
+recording: java $(READY) ## record docs/demo.svg from a run of the demo
 	$(BIN)/python -m tests.support.project.recording
-package: ## deb and rpm, into dist/; PYTHON_OF_PACKAGE=/usr/bin/python3 RELEASE=1
+package: ## build deb and rpm; PYTHON_OF_PACKAGE=/usr/bin/python3 RELEASE=1
 	$(PACKAGES) deb rpm
-deb: ## the deb packages alone
+deb: ## build only the deb packages
 	$(PACKAGES) deb
-rpm: ## the rpm packages alone
+rpm: ## build only the rpm packages
 	$(PACKAGES) rpm
-lock: ## pin anew what the packages bundle, and what builds them
+lock: ## pin the versions that the packages bundle, and build tools
 	PYTHON=$(PYTHON_OF_PACKAGE) packaging/lock.sh
-cover-own: $(READY) ## each module's coverage by its own unit test alone
+cover-own: $(READY) ## measure each module's coverage by its own unit test
 	$(BIN)/python -m tests.support.project.own_coverage
-clean: ## delete all that make made
+clean: ## delete everything that make created
 	rm -rf .venv .venv-bench $(LOWEST) build dist *.egg-info .*_cache .hypothesis
 	rm -f *.so $$(find walstream -name '*.so') # of a wheel that was built right here
 

@@ -82,12 +82,12 @@ def main() -> None:
 def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--profile", action="append", choices=SIZES, help="one of them; again for more"
+        "--profile", action="append", choices=SIZES, help="which one; may be repeated"
     )
-    parser.add_argument("--runs", type=int, default=0, help="of each program")
-    parser.add_argument("--rows", type=int, default=0, help="or seconds, or starts")
+    parser.add_argument("--runs", type=int, default=0, help="runs of each program")
+    parser.add_argument("--rows", type=int, default=0, help="rows, seconds or starts")
     parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--quick", action="store_true", help="a glance, in 10 minutes")
+    parser.add_argument("--quick", action="store_true", help="small runs, 10 minutes")
     parser.add_argument("--no-debezium", action="store_true")
     wanted = parser.parse_args()
     wanted.all = wanted.profile or (QUICK if wanted.quick else list(SIZES))

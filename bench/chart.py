@@ -54,7 +54,7 @@ class Panel:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.chart")
-    parser.add_argument("--small", action="store_true", help="of small runs")
+    parser.add_argument("--small", action="store_true", help="draw small runs")
     parser.add_argument("--to", type=Path, default=_TARGET)
     wanted = parser.parse_args()
     documents = newest(SMALL if wanted.small else FOLDER)

@@ -174,11 +174,11 @@ class Stage:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.consumer")
     parser.add_argument(
-        "--rows", type=int, default=300_000, help="ops of the basic one"
+        "--rows", type=int, default=300_000, help="ops of the basic consumer"
     )
-    parser.add_argument("--inserts", type=int, default=0, help="a fifteenth of them")
+    parser.add_argument("--inserts", type=int, default=0, help="default: rows / 15")
     parser.add_argument("--batch", type=int, default=200)
-    parser.add_argument("--runs", type=int, default=7, help="of each, by turns")
+    parser.add_argument("--runs", type=int, default=7, help="runs of each, in turn")
     parser.add_argument("--small", action="store_true")
     wanted = parser.parse_args()
     rows, batch = wanted.rows, wanted.batch

@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.jdbc")
     parser.add_argument("--jars", required=True)
     parser.add_argument("--url", required=True)
-    parser.add_argument("--pages", type=int, required=True, help="of the table")
+    parser.add_argument("--pages", type=int, required=True, help="pages of the table")
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("topics", nargs="+")
     wanted = parser.parse_args()

@@ -92,9 +92,9 @@ class Stage:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.mirror")
     parser.add_argument("--ops", type=int, default=60_000)
-    parser.add_argument("--rows", type=int, default=600, help="that are hot")
+    parser.add_argument("--rows", type=int, default=600, help="number of hot rows")
     parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--runs", type=int, default=5, help="of each, by turns")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each, in turn")
     parser.add_argument("--small", action="store_true")
     wanted = parser.parse_args()
     figures: Figures = {}

@@ -25,11 +25,11 @@ from walstream.telemetry import runtime
 
 _DSN_VARIABLE: Final = "CONSUMER_TARGET_DSN"
 _EPILOG: Final = """
-Kafka's properties are librdkafka's, -X name=value each; a file of such lines
-(--kafka-file) keeps passwords out of the process list. Both verbs run until SIGINT or
-SIGTERM; a target that does not answer is waited for. Exit codes: 0 stopped as asked,
-1 an op that could not be handled, 2 usage, 3 another source or topic (an operator
-decides), 4 a right is missing, 5 a server that does not answer.
+-X sets a property of librdkafka. --kafka-file reads such properties from a file, which
+keeps passwords out of the process list. Both commands run until SIGINT or SIGTERM, and
+wait for a target that does not answer. Exit codes: 0 stopped by a signal, 1 an op that
+could not be handled, 2 usage, 3 another source or topic (an operator decides), 4 a
+right is missing, 5 a server does not answer.
 """
 
 
@@ -116,20 +116,20 @@ def _mirror(options: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m consumer",
-        description="Read walstream's topics: show each change, or mirror the tables.",
+        description="Read walstream's topics: print each change, or mirror the tables.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    tail = verbs.add_parser("tail", help="show each op in a line, at least once")
+    tail = verbs.add_parser("tail", help="print each op on one line, at least once")
     mirror = verbs.add_parser(
-        "mirror", help="apply each op exactly once to tables of the same shape"
+        "mirror", help="apply each op exactly once to tables with the same columns"
     )
     for verb in (tail, mirror):
         _common(verb)
-    tail.add_argument("--group", help="go on where this group was; default: none")
-    tail.add_argument("--new", action="store_true", help="only what comes from now on")
-    tail.add_argument("--json", action="store_true", help="the records as they are")
+    tail.add_argument("--group", help="continue this group; default: a new one")
+    tail.add_argument("--new", action="store_true", help="skip existing records")
+    tail.add_argument("--json", action="store_true", help="print records unchanged")
     _mirror_arguments(mirror)
     return parser
 
@@ -138,18 +138,22 @@ def _common(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "topic",
         nargs="+",
-        help="a topic, a pattern with * and ?, or ^ and a regular expression",
+        help="a topic, a pattern with * and ?, or a regular expression after ^",
     )
     verb.add_argument("--kafka", default="localhost:9092", help="bootstrap servers")
     verb.add_argument(
-        "-X", action="append", default=[], metavar="NAME=VALUE", help="of librdkafka"
+        "-X",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a property of librdkafka",
     )
-    verb.add_argument("--kafka-file", type=Path, help="lines of NAME=VALUE")
-    verb.add_argument("-v", "--verbose", action="store_true", help="log what it does")
+    verb.add_argument("--kafka-file", type=Path, help="a file of NAME=VALUE lines")
+    verb.add_argument("-v", "--verbose", action="store_true", help="log more (info)")
 
 
 def _mirror_arguments(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--group", required=True, help="its state bears this name")
+    verb.add_argument("--group", required=True, help="the consumer group")
     verb.add_argument(
         "--target",
         default=os.environ.get(_DSN_VARIABLE),
@@ -162,22 +166,22 @@ def _mirror_arguments(verb: argparse.ArgumentParser) -> None:
         "--patience",
         type=float,
         default=60,
-        help="seconds to try again what a constraint refuses; default: 60",
+        help="seconds to retry an op that a constraint refuses; default: 60",
     )
     verb.add_argument(
         "--row-positions",
         action="store_true",
-        help="for split_key_updates = false: never let an older op overwrite",
+        help="an older op never overwrites a newer one: for split_key_updates = false",
     )
     verb.add_argument(
         "--connections",
         type=_at_least_one,
         default=8,
         metavar="N",
-        help="sessions with the target, at most, for all partitions; default: 8",
+        help="maximum number of sessions with the target; default: 8",
     )
     verb.add_argument(
-        "--accept-source", help="go on with this source, as the error printed it"
+        "--accept-source", help="continue with this source, as the error prints it"
     )
 
 

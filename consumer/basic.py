@@ -264,11 +264,16 @@ class BasicWork:
         try:
             low, _ = self._options.guard.bounds(place)
         except Transient as error:
-            _log.warning("%s lacks offset %s, unknown why: %s", place, missing, error)
+            _log.warning(
+                "%s: offset %s is missing, and it is not known why: %s",
+                place,
+                missing,
+                error,
+            )
             return
         if low > missing:
             _log.warning(
-                "%s: Kafka deleted offsets %s to %s before they were read; going on",
+                "%s: Kafka deleted offsets %s to %s before they were read; continuing",
                 place,
                 missing,
                 low - 1,

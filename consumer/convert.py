@@ -84,19 +84,19 @@ def _same(text: str) -> str:
 
 def _boolean(text: str) -> bool:
     if text not in {"t", "f"}:
-        raise Unfit("the text is no boolean")
+        raise Unfit("the text is not a boolean")
     return text == "t"
 
 
 def _integer(text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise Unfit("the text is no whole number")
+        raise Unfit("the text is not a whole number")
     return int(text)
 
 
 def _float(text: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise Unfit("the text is no number")
+        raise Unfit("the text is not a number")
     value = float(text)
     if value in {float("inf"), float("-inf")} and not text.endswith("Infinity"):
         raise Unfit("the number is too large")
@@ -105,7 +105,7 @@ def _float(text: str) -> float:
 
 def _decimal(text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
-        raise Unfit("the text is no number")
+        raise Unfit("the text is not a number")
     return Decimal(text)
 
 
@@ -113,15 +113,15 @@ def _held(text: str, year: str, era: str | None) -> None:
     if text in _INFINITE:
         raise Unfit("it is infinite")
     if era:
-        raise Unfit("it lies before the year 1")
+        raise Unfit("it is before the year 1")
     if len(year) > _LAST_YEAR_DIGITS:
-        raise Unfit("it lies after the year 9999")
+        raise Unfit("it is after the year 9999")
 
 
 def _date(text: str) -> date:
     found = _DATE.fullmatch(text)
     if found is None and text not in _INFINITE:
-        raise Unfit("the text is no date")
+        raise Unfit("the text is not a date")
     _held(text, *(found.groups() if found else ("", None)))
     return date.fromisoformat(text)
 
@@ -129,7 +129,7 @@ def _date(text: str) -> date:
 def _datetime(text: str) -> datetime:
     found = _TIMESTAMP.fullmatch(text)
     if found is None and text not in _INFINITE:
-        raise Unfit("the text is no timestamp")
+        raise Unfit("the text is not a timestamp")
     _held(text, *(found.group(1, 3) if found else ("", None)))
     return datetime.fromisoformat(text)
 
@@ -137,7 +137,7 @@ def _datetime(text: str) -> datetime:
 def _time(text: str) -> time:
     found = _TIME.fullmatch(text)
     if found is None:
-        raise Unfit("the text is no time of day")
+        raise Unfit("the text is not a time of day")
     if found[1] == "24":
         raise Unfit("Python has no 24:00:00")
     return time.fromisoformat(text)
@@ -148,7 +148,7 @@ def _timedelta(text: str) -> timedelta:
         raise Unfit("it is infinite")
     found = _INTERVAL.fullmatch(text)
     if found is None or not text:
-        raise Unfit("the text is no interval")
+        raise Unfit("the text is not an interval")
     if int(found["years"] or 0) or int(found["months"] or 0):
         raise Unfit("years and months have no fixed length")
     clock = timedelta(
@@ -163,24 +163,24 @@ def _timedelta(text: str) -> timedelta:
 
 def _bytes(text: str) -> bytes:
     if not text.startswith("\\x"):
-        raise Unfit("the text is no bytea in hex")
+        raise Unfit("the text is not bytea in hex")
     value = bytes.fromhex(text[2:])
     if len(value) * 2 + 2 != len(text):  # fromhex passes over spaces
-        raise Unfit("the text is no bytea in hex")
+        raise Unfit("the text is not bytea in hex")
     return value
 
 
 def _json_object(text: str) -> dict[str, object]:
     value = json.loads(text)
     if not isinstance(value, dict):
-        raise Unfit("the JSON is no object")
+        raise Unfit("the JSON is not an object")
     return value
 
 
 def _json_array(text: str) -> list[Any]:
     value = json.loads(text)
     if not isinstance(value, list):
-        raise Unfit("the JSON is no array")
+        raise Unfit("the JSON is not an array")
     return value
 
 
@@ -210,7 +210,7 @@ def _nested(convert: Converter) -> Converter:
 def _rows(text: str) -> Iterator[str]:
     """Cut an array of arrays into the texts of its elements."""
     if not text.startswith("{") or not text.endswith("}"):
-        raise Unfit("the text is no array")
+        raise Unfit("the text is not an array")
     depth, start = 0, 0
     for part in _ARRAY_PART.finditer(text):
         mark = part["mark"]
@@ -236,13 +236,13 @@ def _array_parts(text: str) -> Iterator[str | None]:
     bounds = _ARRAY_BOUNDS.match(text)
     at = bounds.end() if bounds else 0
     if text[at : at + 1] != "{" or not text.endswith("}"):
-        raise Unfit("the text is no array")
+        raise Unfit("the text is not an array")
     at += 1
     end = len(text) - 1
     while at < end:
         part = _ARRAY_PART.match(text, at, end)
         if part is None:
-            raise Unfit("the text is no array")
+            raise Unfit("the text is not an array")
         if part["mark"] is not None:
             raise Unfit("the array has more dimensions")
         if part["quoted"] is not None:
@@ -250,7 +250,7 @@ def _array_parts(text: str) -> Iterator[str | None]:
         else:
             yield None if part["bare"] == "NULL" else part["bare"]
         if text[part.end()] != ("," if part.end() < end else "}"):
-            raise Unfit("the text is no array")
+            raise Unfit("the text is not an array")
         at = part.end() + 1
 
 

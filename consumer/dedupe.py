@@ -46,7 +46,7 @@ class SeenInMemory:
 
     def __init__(self, limit: int = 1_000_000) -> None:
         if limit < 1:
-            raise ValueError("limit is at least 1")
+            raise ValueError("limit must be at least 1")
         self._limit = limit
         self._digests: set[bytes] = set()
         self._order: deque[bytes] = deque()

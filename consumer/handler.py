@@ -194,7 +194,7 @@ def refuse_generator(handler: Callable[..., object]) -> None:
 def generated(returned: object) -> str | None:
     """Return why a handler that returned a generator did not do its work."""
     if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
-        return f"it returned a generator, which nobody runs: {_NO_YIELD}"
+        return f"it returned a generator, which is never run: {_NO_YIELD}"
     return None
 
 
@@ -205,7 +205,7 @@ def unfinished(returned: object) -> str | None:
     if inspect.iscoroutine(returned):
         returned.close()  # or Python warns that nobody awaited it
     return (
-        f"it returned a {type(returned).__name__}, which nobody awaits: do the work"
+        f"it returned a {type(returned).__name__}, which is never awaited: do the work"
         " before it returns, or use BasicConsumer"
     )
 
@@ -220,8 +220,8 @@ def finished(name: str, returned: object) -> None:
 def check_batch(app: object, batch: int, linger: float) -> None:
     """Raise ValueError for a size or a wait that has no meaning."""
     if batch < 1:
-        raise ValueError("batch is at least 1")
+        raise ValueError("batch must be at least 1")
     if linger < 0:
-        raise ValueError("linger is a number of seconds, 0 or more")
+        raise ValueError("linger must be a number of seconds, 0 or more")
     if linger and not callable(getattr(app, "handle_batch", None)):
-        raise ValueError("linger is for an application with handle_batch")
+        raise ValueError("linger needs an application with handle_batch")

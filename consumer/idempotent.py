@@ -93,7 +93,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         """
         check_batch(app, batch, linger)
         if connections < 1:
-            raise ValueError("connections is at least 1")
+            raise ValueError("connections must be at least 1")
         super().__init__(
             group=group,
             topics=topics,
@@ -102,7 +102,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
             threads=connections,
         )
         if dsn is None:
-            raise TypeError("dsn= names the database of the transactions")
+            raise TypeError("dsn= is missing: the database of the transactions")
         app = IdempotentRouter() if app is None else app
         self.routes = routes_of(app)
         self.routes.metrics = metrics
@@ -156,7 +156,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
                 return make_tables(connection)
         except (InsufficientPrivilege, InvalidSchemaName):
             raise PermissionLacking(
-                f"group {self.group} may not make its tables replication_consumer_*",
+                f"group {self.group} may not create its tables replication_consumer_*",
                 hint="name a schema in the search_path, and let the role create in it"
                 " once: GRANT CREATE ON SCHEMA ... TO ...",
             ) from None

@@ -14,7 +14,7 @@ OnPoison = Literal["stop", "skip"] | Callable[[ConsumerRecord], object]
 def checked(policy: OnPoison) -> OnPoison:
     """Refuse a misspelt policy at once."""
     if policy not in ("stop", "skip") and not callable(policy):
-        raise ValueError('on_poison is "stop", "skip" or a function of the record')
+        raise ValueError('on_poison must be "stop", "skip" or a function of the record')
     return policy
 
 
@@ -31,5 +31,5 @@ def meet(policy: OnPoison, record: ConsumerRecord, reason: WalstreamError) -> No
     elif policy == "stop":
         raise PoisonRecord(
             f"the record at {where} cannot be read: {reason}",
-            hint='see who else writes to this topic; on_poison="skip" passes it over',
+            hint='check who else writes to this topic; on_poison="skip" skips it',
         ).at(record.topic, record.partition, record.offset)

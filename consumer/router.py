@@ -45,7 +45,7 @@ class RouteTable:
         """Raise ValueError where an application is needed and no route was added."""
         if not self._closed and not self._routes:
             raise ValueError(
-                "the consumer has no handler: give it an application, or routes by"
+                "the consumer has no handler: pass an application, or add routes with"
                 " @consumer.on(TABLE)"
             )
 
@@ -55,7 +55,7 @@ class RouteTable:
         """Add a route; raise TypeError for a consumer with another application."""
         if self._closed:
             raise TypeError(
-                "the consumer has an application: leave it out, or let it be a router"
+                "the consumer has an application: omit it, or pass a router instead"
             )
         route = _Route(matcher([tables]), frozenset(kinds or Kind), handler)
         with self._lock:
@@ -89,7 +89,7 @@ class RouteTable:
             if key in self._passed_over:
                 return
             self._passed_over.add(key)
-        _log.info("no handler for %s of %s: passed over", op.kind.value, key[0])
+        _log.info("no route for %s of %s: skipped", op.kind.value, key[0])
 
 
 class BasicRoutes:
@@ -215,7 +215,7 @@ class IdempotentRouter(IdempotentRoutes):
 def _check(kinds: tuple[Kind, ...], into: type[Any] | None) -> None:
     if into is not None and (not kinds or Kind.TRUNCATE in kinds):
         raise ValueError(
-            "into= needs the kinds of op named, as Kind.INSERT: a Truncate has no row"
+            "into= needs kinds, such as Kind.INSERT, without TRUNCATE, which has no row"
         )
 
 

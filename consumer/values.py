@@ -103,7 +103,7 @@ class Values:
         if not field.nullable:
             raise ValueError(
                 f"{self._table.full_name}.{field.column} is NULL:"
-                f" the field {field.name} takes none"
+                f" the field {field.name} does not allow None"
             )
         return None
 
@@ -113,7 +113,7 @@ class Values:
         except Unfit as error:
             reason = str(error)
         except (ValueError, OverflowError, RecursionError, DecimalException):
-            reason = "the text is no such value, or too large"
+            reason = "the text is not such a value, or is too large"
         # outside of the handler: the cause's own message holds the value
         raise ValueError(
             f"{self._table.full_name}.{name} does not fit {shown(kind)}: {reason}"
@@ -206,7 +206,7 @@ def _converter(kind: object) -> Converter:
 @lru_cache(maxsize=1024)
 def _fields(record: type) -> tuple[_Field, ...]:
     if not dataclasses.is_dataclass(record):
-        raise TypeError(f"{shown(record)} is no dataclass")
+        raise TypeError(f"{shown(record)} is not a dataclass")
     hints = get_type_hints(record)
     return tuple(
         _described(field, hints[field.name])

@@ -22,7 +22,7 @@ _EXITS: Final = (
     ("2", "usage or configuration"),
     ("3", "a gap, or another history: an operator decides"),
     ("4", "a right is missing"),
-    ("5", "try again: a server is away"),
+    ("5", "try again: a server does not answer"),
 )
 
 

@@ -48,7 +48,7 @@ RESET: Final = Repair(
 
 
 class WalstreamError(Exception):
-    """Base class: a message, and what to do about it.
+    """A defect, and the base class of errors: a message, and what to do about it.
 
     `hint` is for people; `repair` can be run as printed.
     """
@@ -89,19 +89,19 @@ class ConfigError(WalstreamError):
 
 
 class CertificateRefused(ConfigError):
-    """A certificate is not valid: it may have expired and been replaced by now."""
+    """A certificate is not valid: it may have expired and been replaced."""
 
     renewable = True
 
 
 class CommandMissing(ConfigError):
-    """A command cannot be run: its package may be on its way to another version."""
+    """A command cannot be run: its package may be in the middle of an upgrade."""
 
     renewable = True
 
 
 class HistoryError(WalstreamError):
-    """Going on would lose or mix changes: an operator has to decide."""
+    """Continuing would lose or mix changes: an operator has to decide."""
 
     exit_code = 3
     kind = "history"
@@ -148,7 +148,7 @@ class LoginRefused(PermissionLacking):
 
 
 class Transient(WalstreamError):
-    """A passing trouble: retried with backoff, by default for ever."""
+    """A temporary error: retried with backoff, by default for ever."""
 
     exit_code = 5
     kind = "transient"
@@ -156,7 +156,7 @@ class Transient(WalstreamError):
 
 
 class Restart(Transient):
-    """No fault: the stream has to start again with other settings."""
+    """Not an error: the stream restarts with other settings."""
 
 
 class DecodeError(WalstreamError):

@@ -244,7 +244,7 @@ class AssignedPartition:
             self._waits_since = now
         elif now - self._waits_since > _FORMER_PATIENCE_S:
             self._waits_since = math.inf
-            _log.warning("%s waits for its former handler to return", self.place)
+            _log.warning("%s waits for its previous handler to return", self.place)
         return False
 
     def _fail(self, error: Exception) -> None:

@@ -19,8 +19,8 @@ _SIZE: Final = re.compile(
     r"Invalid response size (-\d+|[3-9]\d{8}|\d{10,}) .*: increase \S+\.max\.bytes"
 )
 _STRANGER: Final = (
-    "what listens there does not answer as Kafka does: another program, or"
-    " security.protocol is not that of the listener"
+    "the answer is not Kafka's: another program listens there, or security.protocol"
+    " is not that of the listener"
 )
 _AGAIN_S: Final = 60.0
 _FRESH_S: Final = 5.0  # so old, a failure that was said is of this outage
@@ -56,9 +56,7 @@ class OutageLog:
     def _say(self) -> None:
         self._left_out -= 1
         more = f"; {self._left_out} such failures before" if self._left_out else ""
-        self._log.warning(
-            "no connection to Kafka: %s%s; trying again by itself", self._last, more
-        )
+        self._log.warning("no connection to Kafka: %s%s; retrying", self._last, more)
         self._said_at = self._clock()
         self._left_out = 0
 
@@ -93,8 +91,8 @@ class OutageLog:
         if self._since == math.inf:
             return
         self._log.warning(
-            "Kafka answers again after %.0f s; %d more failures to connect were left"
-            " out",
+            "Kafka answers again after %.0f s; %d more connection failures were not"
+            " logged",
             self._clock() - self._since,
             self._left_out,
         )

@@ -63,7 +63,7 @@ def consumer_settings(
     for name, value in _PROMISED.items():
         if name in kafka and not _same(kafka[name], value):
             raise ConfigError(
-                f"kafka[{name!r}] has to be {_spelt(value)}",
+                f"kafka[{name!r}] must be {_spelt(value)}",
                 hint="leave it out: an offset is stored when its op was handled",
             )
     defaults = {**_DEFAULTS, **(_OF_PATTERNS if patterns else {})}

@@ -165,13 +165,13 @@ class PostgresMirror:
                 raise MirrorError(
                     "the consumer writes to another database than target_dsn,"
                     " or with another session_replication_role",
-                    hint="give IdempotentConsumer the mirror's dsn",
+                    hint="pass the mirror's dsn to IdempotentConsumer",
                 )
         self._checked = True
 
     def _rows(self, tx: Transaction, op: Op) -> Rows:
         if servers_own(op):
-            raise stop(op, "the tables of the server itself are not mirrored")
+            raise stop(op, "the server's own tables are not mirrored")
         shape = self._shape(tx, op)
         if shape.deferred:  # else it refuses where nobody can tell which op it was
             tx.execute(_NOW)
@@ -206,7 +206,7 @@ class PostgresMirror:
             raise stop(
                 op,
                 f"an Insert without a value of {', '.join(sorted(op.new.absent))}:"
-                " a row filter made it of an UPDATE that left them alone",
+                " a row filter turned an UPDATE without them into an Insert",
                 f"on the source, ALTER TABLE {table} REPLICA IDENTITY FULL"
                 f" or drop the row filter; then walstream backfill {table}",
             )
@@ -274,8 +274,8 @@ class PostgresMirror:
         if table not in self._told:
             self._told.add(table)
             _log.warning(
-                "updates of %r leave out values of rows that are not here: these come"
-                " with the table's backfill; where none runs: walstream backfill %s",
+                "updates of %r lack values of rows that the target does not have: the"
+                " table's backfill sends them; if none runs: walstream backfill %s",
                 table,
                 table,
             )
@@ -319,8 +319,8 @@ class PostgresMirror:
 
 
 _KEYLESS: Final = (
-    "no key tells which row it is: the target has none, or the op no value of it",
-    "give the target the source's primary key, or the source REPLICA IDENTITY FULL",
+    "no key identifies the row: the target has none, or the op has no value of it",
+    "create the source's primary key in the target, or use REPLICA IDENTITY FULL",
 )
 _APPLY: Final[dict[Kind, Callable[[PostgresMirror, Rows, Op], None]]] = {
     Kind.INSERT: PostgresMirror._insert,  # noqa: SLF001 - its own dispatch

@@ -36,8 +36,8 @@ _OURS: Final = (
 _RETRYABLE_CLASSES: Final = ("40", "53", "55", "57")  # the consumer's own business
 _HIDES_ROWS: Final = "check_enable_rls"  # raises it, whatever the server's language
 _BYPASS: Final = (
-    "run ALTER ROLE … BYPASSRLS; for the dsn's role: an Update or Delete of a row that"
-    " it does not see would do nothing"
+    "run ALTER ROLE … BYPASSRLS; for the dsn's role: an Update or Delete of a hidden"
+    " row would do nothing"
 )
 
 
@@ -88,7 +88,7 @@ def translate(
     if not isinstance(error, _OURS) or state[:2] in _RETRYABLE_CLASSES:
         return error
     if error.diag.source_function == _HIDES_ROWS:
-        return stop(op, f"row-level security hides rows of it ({state})", _BYPASS)
+        return stop(op, f"row-level security hides its rows ({state})", _BYPASS)
     what = _said(error)
     if isinstance(error, _CURABLE):
         return wait(patience, op, what, _hint(error))
@@ -111,16 +111,16 @@ def _hint(error: psycopg.Error) -> str:
     match error:
         case errors.ForeignKeyViolation() | errors.RestrictViolation():
             return (
-                f"the other row did not come: drop {constraint} in the target, or let"
-                " the mirror's role sleep it: ALTER ROLE the_role"
+                f"the other row did not arrive: drop {constraint} in the target, or"
+                " disable it for the mirror's role: ALTER ROLE the_role"
                 " SET session_replication_role = replica"
             )
         case errors.UniqueViolation() | errors.ExclusionViolation():
             return (
-                f"the other row did not move: drop {constraint} in the target, or"
+                f"the other row keeps the value: drop {constraint} in the target, or"
                 " backfill the table into an empty copy"
             )
         case errors.InsufficientPrivilege():
             return "grant SELECT, INSERT, UPDATE, DELETE, TRUNCATE to the dsn's role"
         case _:
-            return "give the table of the target the shape that it has in the source"
+            return "make the target's table like the source's"

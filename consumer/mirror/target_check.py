@@ -19,11 +19,11 @@ def refuse_cascades(
     if drops := cascades(connection, wanted):
         raise MirrorError(
             "the target has foreign keys ON DELETE or ON UPDATE CASCADE, SET NULL or"
-            " SET DEFAULT: tables arrive out of step, and these would change or delete"
-            " rows that are newer",
-            hint="let the mirror's role sleep them: ALTER ROLE the_role"
-            " SET session_replication_role = replica; or drop them in the target, the"
-            " stream brings what they do in the source: " + " ".join(drops),
+            " SET DEFAULT: tables arrive at different times, and these would change or"
+            " delete newer rows",
+            hint="disable them for the mirror's role: ALTER ROLE the_role"
+            " SET session_replication_role = replica; or drop them in the target, since"
+            " the stream has their effects in the source: " + " ".join(drops),
         )
 
 
@@ -41,6 +41,6 @@ def warn(
                 hazard.name,
                 "it fires for mirrored changes, too"
                 if hazard.kind == "trigger"
-                else "partitions and tables arrive out of step, and it may refuse"
-                " a change for a while, or for good",
+                else "partitions and tables arrive at different times, so it may refuse"
+                " a change for a while, or permanently",
             )

@@ -89,7 +89,7 @@ class Later:
                 self._write(rows, one)
         except _OF_AN_OP as error:
             raise psycopg.errors.SerializationFailure(
-                "a batch was refused: its ops are done one by one"
+                "a batch was refused: its ops are applied one by one"
             ) from error
 
     def _write(self, rows: Rows, one: _Round) -> None:

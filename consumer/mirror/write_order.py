@@ -70,9 +70,9 @@ class WriteOrder:
             return
         self._keyless.add(name)
         _log.warning(
-            "%s has no key, and keys of %s went to other partitions before: rows that"
-            " changed about then may be there twice, or too few. Where it was not read"
-            " anew since, on the source: walstream backfill %s --replace",
+            "%s has no key, and keys of %s moved to other partitions: rows that changed"
+            " around that time may be duplicated or missing. If it was not backfilled"
+            " since then, run on the source: walstream backfill %s --replace",
             name,
             op.record.topic,
             name,
@@ -218,11 +218,11 @@ def _tell(op: Op, *, changed: bool) -> None:
     moved = row_position.keys_moved(op)
     _log.log(
         logging.WARNING if moved or changed else logging.INFO,
-        "%s: positions of its rows are kept from now on, since %s",
+        "%s: positions of its rows are stored from now on: %s",
         op.table.full_name,
-        f"keys of {op.record.topic} went to other partitions before"
+        f"keys of {op.record.topic} moved to other partitions"
         if moved
-        else "its records have another key than its rows",
+        else "the keys of its records are not those of its rows",
     )
 
 
@@ -247,8 +247,8 @@ def _own_store(tx: Transaction, shape: TargetTable, op: Op) -> Store:
         made = position_store.ddl(shape.full_name, shape.key_types)
         raise stop(
             op,
-            "equal keys of it may be spelt differently, so that the positions of its"
-            " rows need a table of their own, which the role may not make",
-            "GRANT CREATE ON SCHEMA … to the dsn's role, or make it and grant SELECT,"
+            "equal keys may be written differently, so the positions of its rows need"
+            " a separate table, which the role may not create",
+            "GRANT CREATE ON SCHEMA … to the dsn's role, or create it and grant SELECT,"
             f" INSERT, UPDATE, DELETE: {made}",
         ) from None

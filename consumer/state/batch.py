@@ -121,7 +121,7 @@ class Batch:
             raise Moved
         raise TransactionEnded(
             f"a handler committed its transaction, in {self.state.place}",
-            hint="the consumer commits: the handler returns, or raises",
+            hint="the consumer commits: a handler only returns or raises",
         ).at(*self.state.place)
 
     def _handle(self, tx: Transaction, ops: list[Op]) -> int:
@@ -185,13 +185,13 @@ def _refuse_unfinished(op: Op, returned: object) -> None:
 def _ended(tx: Transaction, op: Op) -> TransactionEnded:
     if tx.info.transaction_status is TransactionStatus.INERROR:
         error = TransactionEnded(
-            f"the handler went on after an error of PostgreSQL, at {shown(op)}",
-            hint="let it pass, or put what may fail into: with tx.transaction():",
+            f"the handler continued after an error of PostgreSQL, at {shown(op)}",
+            hint="raise the error, or run what may fail inside: with tx.transaction():",
         )
     else:
         error = TransactionEnded(
             f"the handler ended its transaction, at {shown(op)}",
-            hint="the consumer commits: the handler returns, or raises",
+            hint="the consumer commits: a handler only returns or raises",
         )
     return blamed(error, op)
 

@@ -212,7 +212,7 @@ class IdempotentWork:
                 BarrierTimeout(
                     f"waited {self._options.barrier_s:g} s at {shown(op)}: these"
                     f" partitions of the topic have not reached it: {missing}",
-                    hint="see that members of the group handle them, then start again",
+                    hint="make sure that members of the group read them, then restart",
                 ),
                 op,
             )

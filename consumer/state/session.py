@@ -176,7 +176,8 @@ class PartitionSession:
             return False
         self._know(row)
         _log.warning(
-            "the state of %s was moved: it was %s in memory, and is %s; going on there",
+            "the state of %s was changed: it was %s in memory, and is %s; continuing"
+            " there",
             self._lane.place,
             before,
             row,
@@ -211,7 +212,7 @@ class PartitionSession:
         except Moved:
             self.doubt()
         else:
-            _log.warning("%s: going on with source %s after %s", place, named, kept)
+            _log.warning("%s: continuing with source %s after %s", place, named, kept)
 
     def wait_for_lock(self) -> NoReturn:
         """Wait a moment; end a holder that is frozen."""

@@ -33,9 +33,9 @@ def foreign_source(
     repair = reset(group, place.topic)
     return ForeignSource(
         f"{place} offset {offset} comes from source {named}, and group {group} read"
-        f" {kept} so far: their positions do not compare",
-        hint=f'go on with accept_source="{named}" when the target fits that source'
-        " (backfill it again after a restore), or let the group forget the topic and"
+        f" {kept} so far: their positions cannot be compared",
+        hint=f'continue with accept_source="{named}" if the target matches that source'
+        " (backfill it again after a restore), or make the group forget the topic and"
         f" read it from its first record; in the application's database:\n{repair.sql}",
         repair=repair,
     ).at(*place, offset)

@@ -84,13 +84,13 @@ class TopicGuard:
         if topic_id is not None and found is not None and topic_id != found:
             found = self._id(place.topic)  # the row may be newer than the answer
             if found not in (None, topic_id):
-                raise self._stop(place, "was deleted and created anew", offset)
+                raise self._stop(place, "was deleted and created again", offset)
         if offset is not None:
             low, high = answer.bounds.get(place, _UNKNOWN_BOUNDS)
             if not low <= offset <= high:  # likewise
                 low, high = self.bounds(place)
             if offset > high:
-                raise self._stop(place, f"ends at {high} already", offset)
+                raise self._stop(place, f"ends at {high}", offset)
             if offset < low:
                 raise self._stop(
                     place, f"begins at {low}: Kafka deleted unread records", offset
@@ -118,8 +118,8 @@ class TopicGuard:
 
     def _stop(self, place: Place, fact: str, offset: int | None) -> TopicReplaced:
         return TopicReplaced(
-            f"{place} {fact}, and group {self._group} was to go on at {offset}",
-            hint="backfill the tables again, and let the group forget the topic;"
+            f"{place} {fact}, but group {self._group} would continue at {offset}",
+            hint="backfill the tables again, and make the group forget the topic;"
             " in the application's database:\n" + reset(self._group, place.topic).sql,
             repair=reset(self._group, place.topic),
         ).at(*place, -1 if offset is None else offset)
@@ -150,7 +150,7 @@ class TopicGuard:
         """Return the first offset that Kafka has, and the next one; raise Transient."""
         found = self._bounds_of([place]).get(place)
         if found is None:
-            raise Transient(f"asking for {place}: Kafka does not tell")
+            raise Transient(f"asking for {place}: Kafka reports no offsets")
         return found
 
     def _bounds_of(self, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""A format of one's own: a line of CSV a row.
+"""A custom format: one line of CSV per row.
 
 The package's pyproject.toml names it:
 
@@ -14,7 +14,7 @@ from walstream.op import ReplicationOp, Table
 
 
 class CsvEncoder:
-    truncates = False  # has it a form for a TRUNCATE? Else that is dropped and counted
+    truncates = False  # a TRUNCATE cannot be written: it is dropped and counted
 
     def __init__(self, table: Table, _: Context) -> None:
         self._name = table.full_name

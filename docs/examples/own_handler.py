@@ -1,4 +1,4 @@
-"""A handler of one's own: a number is rounded.
+"""A custom handler that rounds a number.
 
 The package's pyproject.toml names it:
 

@@ -1,4 +1,4 @@
-"""A sink of one's own: a line a change, added to a file.
+"""A custom sink that appends one line per change to a file.
 
 The package's pyproject.toml names it:
 

@@ -1,4 +1,4 @@
-"""A source of one's own: each line that is added to a file is a row.
+"""A custom source: each line that is appended to a file is a row.
 
 The package's pyproject.toml names it:
 

@@ -7,7 +7,7 @@ if [ ! -d /var/lib/walstream ]; then
 fi
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload
-  # a running stream drains, and goes on as the new version; rpm does it when all is done
+  # a running stream drains, and continues as the new version; rpm does that at the end
   if [ "$1" = configure ] && [ -n "$2" ]; then
     systemctl try-restart walstream.service 'walstream@*.service' || true
   fi

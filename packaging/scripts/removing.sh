@@ -10,5 +10,5 @@ if [ -d /run/systemd/system ]; then
   done
 fi
 echo "walstream: replication slots stay in their databases, which keep WAL for them."
-echo "walstream: for each source that is over: walstream positions reset SOURCE," \
+echo "walstream: for each source that you no longer need: walstream destroy SOURCE," \
   "or in its database: SELECT pg_drop_replication_slot('SLOT');"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Its drop-in counts from now on. Installed anew, a running stream is started again: Spark's
-# process would still be held in the narrower sandbox. Of an upgrade walstream sees to that.
+# The drop-in now applies. After a first installation a running stream is restarted, since
+# Spark's process would still have the narrower sandbox. After an upgrade walstream does it.
 # deb: configure [the version before], remove; rpm: 1, 2, and 0 for a removal.
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload || true

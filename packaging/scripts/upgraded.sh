@@ -1,5 +1,5 @@
 #!/bin/sh
-# rpm alone, when the files of the version before are gone too.
+# only rpm, after it removed the files of the earlier version
 if [ -d /run/systemd/system ]; then
   systemctl try-restart walstream.service 'walstream@*.service' || true
 fi

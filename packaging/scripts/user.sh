@@ -1,5 +1,5 @@
 #!/bin/sh
-# Before files are unpacked: their group has to be there. deb: install, upgrade; rpm: 1, 2.
+# Before files are unpacked, since their group must exist. deb: install, upgrade; rpm: 1, 2.
 set -e
 if command -v systemd-sysusers >/dev/null 2>&1; then
   echo 'u walstream - "walstream" /var/lib/walstream' |

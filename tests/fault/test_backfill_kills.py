@@ -164,7 +164,7 @@ def test_a_table_whose_chunk_fails_is_given_up_and_the_others_stream(
         " broken WHERE (10 / (id - 5) > -100)"
     )
     walstream.start().until("backfill ended", 150)
-    (given_up,) = walstream.said("table is given up")
+    (given_up,) = walstream.said("table is skipped")
     assert given_up["table"] == "public.broken"
     assert "pages 0 to the end" in given_up["error"]
     assert "division by zero" in given_up["error"]
@@ -194,7 +194,7 @@ def test_a_server_that_goes_away_costs_no_table(
         server.stop("immediate")
         server.start()
         walstream.until("backfill ended", 150)
-        assert not walstream.said("given up")
+        assert not walstream.said("table is skipped")
         agree(database, settled(database, walstream, reader))
 
 

@@ -69,7 +69,7 @@ def test_it_is_told(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
     pair.apply(0, insert(30, partition=1, headers=_LAYOUT))
     pair.apply(0, insert(40, partition=1, headers=_LAYOUT))
     (told,) = [one.message for one in caplog.records if "positions" in one.message]
-    assert "public.t: positions of its rows are kept from now on" in told
+    assert "public.t: positions of its rows are stored from now on" in told
 
 
 def test_a_key_that_moved_and_came_back_is_followed(pair: Pair) -> None:

@@ -447,7 +447,7 @@ def test_the_consumers_own_tables_are_passed_over(database: Database) -> None:
 def test_the_servers_own_tables_are_refused(database: Database) -> None:
     target = Target(database)
     for schema in ("pg_catalog", "information_schema", "pg_toast"):
-        with target.stops("the server itself"):
+        with target.stops("the server's own"):
             target.apply(delete({"aggfnoid": "1"}, f"{schema}.pg_aggregate"))
 
 
@@ -474,7 +474,7 @@ def test_the_command_tells_a_right_that_the_role_lacks(
         dsn = make_conninfo(database.dsn, user=name)
         assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == 4
         text = capsys.readouterr().err
-        assert "may not make its tables replication_consumer_*" in text
+        assert "may not create its tables replication_consumer_*" in text
         with psycopg.connect(database.dsn, autocommit=True) as connection:
             make_tables(connection)
         assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == 4

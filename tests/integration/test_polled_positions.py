@@ -52,12 +52,14 @@ def test_a_rewind_is_asked_for_and_done(polled: Polled) -> None:
     unanswered = verb(polled.configuration, *rewind)
     assert (unanswered.returncode, key(polled)) == (2, 7)
     assert "--yes" in unanswered.stderr
-    code, text = Terminal(polled.configuration, *rewind).types("y", at="Go").ends()
+    code, text = (
+        Terminal(polled.configuration, *rewind).types("y", at="Continue").ends()
+    )
     assert (code, key(polled)) == (0, 3), text
     assert "goes back from key 7 to 3" in " ".join(text.split())
     malformed = verb(polled.configuration, *rewind[:-1], "0/3", "--yes")
     assert malformed.returncode == 2
-    assert "is no key, which is a whole number" in malformed.stderr
+    assert "is not a key, which is a whole number" in malformed.stderr
     done = verb(polled.configuration, *rewind[:-1], "-1", "--table", "t", "--yes")
     assert (done.returncode, key(polled)) == (0, -1), done.stderr
 

@@ -78,7 +78,7 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
         polled.until("a row blocks its table")
         wait_until(lambda: status(polled).exit_code == 5, 10, "it is red")
         (problem,) = status(polled).problems
-        assert problem.startswith("held up: the row with key 6 of table 't'")
+        assert problem.startswith("blocked: the row with key 6 of table 't'")
         execute(file_of(tmp_path), "UPDATE t SET v = '' WHERE id = 6")
         reader.count(5)
         wait_until(lambda: status(polled).exit_code == 0, 10, "it is well again")

@@ -55,7 +55,7 @@ def test_what_holds_a_table_up_is_red(polled: Polled) -> None:
     keep(polled.state, "t", key=12, error="the row with key 13 has 9 bytes")
     done = verb(polled.configuration, "status")
     assert done.returncode == 5
-    assert "held up: the row with key 13" in done.stdout
+    assert "blocked: the row with key 13" in done.stdout
     keep(polled.state, "t", key=13, error="")
     keep(polled.state, "u", key=20, missing=[(4, 4), (7, 8)])
     done = verb(polled.configuration, "status")

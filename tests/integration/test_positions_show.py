@@ -125,7 +125,7 @@ def test_before_while_and_after_a_run_and_to_its_repair(
     assert stop.returncode == 0
     assert "run would stop with exit code 3" in stop.stdout
     (repair,) = re.findall(r"\$ walstream (.*)", stop.stdout)
-    code, text = Terminal(None, *shlex.split(repair)).types("y", at="Go on?").ends()
+    code, text = Terminal(None, *shlex.split(repair)).types("y", at="Continue?").ends()
     assert code == 0, text
     with walstream:
         newest.execute("INSERT INTO t DEFAULT VALUES")

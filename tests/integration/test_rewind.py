@@ -109,7 +109,9 @@ def test_what_cannot_be_reached_is_refused_with_what_can(
 
     assert resume(walstream) == at
     command = ("positions", "rewind", SOURCE, "--to", confirmed)
-    code, text = Terminal(walstream.configuration, *command).types("y", at="Go").ends()
+    code, text = (
+        Terminal(walstream.configuration, *command).types("y", at="Continue").ends()
+    )
     assert (code, resume(walstream)) == (0, parse(confirmed)), text
     assert "under the same (lsn, seq_id)" in " ".join(text.split())
 

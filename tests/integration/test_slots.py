@@ -334,7 +334,7 @@ def test_a_lost_slot_says_so_and_holds_nothing(own_postgres: OwnPostgres) -> Non
     text = verb(None, "slots", "--dsn", server.dsn()).stdout
     said = " ".join(text.split())
     assert "1 slot holds 0 B" in said
-    assert "cannot be read any more, wal_removed" in said
+    assert "can no longer be read, wal_removed" in said
 
 
 def test_a_slot_is_made_above_descriptor_1023(newest: Database) -> None:

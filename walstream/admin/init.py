@@ -82,7 +82,7 @@ def refuse(output: Path, source: str, *, force: bool) -> None:
         raise ConfigError(f"{output}: the file's name has to end in .toml")
     if output.exists() and not force:
         raise ConfigError(
-            f"{output} is there already",
+            f"{output} exists already",
             hint="add --force to overwrite it, or --output FILE for another",
         )
 
@@ -205,7 +205,7 @@ def _extract(wishes: InitOptions) -> tuple[str, dict[Path, str]]:
                 hint=f"set the connection string in {VARIABLE}, or choose another path",
             )
         if path.exists() and not wishes.force:
-            raise ConfigError(f"{path} is there already", hint="add --force")
+            raise ConfigError(f"{path} exists already", hint="add --force")
     return written, {files[key]: secret for key, secret in secrets.items()}
 
 

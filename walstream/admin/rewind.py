@@ -152,12 +152,12 @@ def _find(positions: LmdbStore, place: _Place, to: datetime) -> Lsn:
         reach = index.reach(oldest, newest) if index else None
         within = replace(place.window, oldest=oldest).timed(reach)
         if index is None or reach is None or not names:
-            what = "no commit time is known in what can be sent again"
+            what = "no commit time is known of the changes that can be sent again"
             raise _refused(place.name, within, what)
         first, last = reach
         said = timestamp.rfc3339(wanted)
         if wanted < first:
-            what = f"what was committed at {said}, or soon after, cannot all be sent"
+            what = f"not everything committed at {said}, or soon after, can be sent"
             raise _refused(place.name, within, f"{what} again")
         found = None
         if wanted <= last:
@@ -169,7 +169,7 @@ def _find(positions: LmdbStore, place: _Place, to: datetime) -> Lsn:
                 names=sorted(names),
             )
         if found is None:
-            what = f"nothing up to the position was committed at {said}, or later"
+            what = f"no transaction up to the position was committed at {said} or later"
             raise _refused(place.name, within, what)
         return found
 

@@ -107,8 +107,8 @@ def _known(config: Config, name: str, source: PostgresSource) -> KnownSource:
         raise StateDamaged(
             f"{error.args[0]}: it no longer says which slots source {name!r} made,"
             " and nothing was dropped",
-            hint="restore the folder from a copy; or see that `dsn` and `slot` are"
-            f" right, and forget it: {forget}; then: {again}",
+            hint="restore the folder from a copy; or make sure that `dsn` and `slot`"
+            f" are right, and forget it: {forget}; then: {again}",
             repair=Repair(command=forget, then=again),
         ) from error
 
@@ -157,9 +157,9 @@ def _check_server(
         folder = shlex.quote(str(Path(config.state) / name))
         again = config.command(f"walstream destroy {name}")
         hint = (
-            f"nothing was dropped. If that server is gone for good, rm -r {folder}"
-            " deletes its state, which is all that is left; else correct the dsn of"
-            f" source {name!r}, then: {again}"
+            "nothing was dropped. If that server no longer exists, only the state is"
+            f" left: rm -r {folder} deletes it; otherwise correct the dsn of source"
+            f" {name!r}, then: {again}"
         )
         repair = Repair(then=f"correct the dsn of source {name!r}, then: {again}")
         check_server(known.stored.position, server, hint, repair)

@@ -117,7 +117,7 @@ def _follow(out: Console, config: Config, source: str, tables: set[str]) -> int:
                 out.print(f"{escape(table)}: sent", highlight=False)
                 tables.discard(table)
         if tables and holder(folder) is None:
-            out.print("the instance ended: the next run goes on with it")
+            out.print("the instance ended: the next run continues the backfill")
             return _FAILED
         time.sleep(_LOOK_EVERY_S)
     return 0

@@ -30,7 +30,7 @@ def destroy(
     named: SourceOption = "",
     yes: Yes = False,
 ) -> None:
-    """Drop the slot, the publications and the state of a source that you give up.
+    """Drop the slot, the publications and the state of a source that you remove.
 
     Prints first what is lost and what stays, and asks for the source's name. Refuses
     while walstream runs. Topics, consumers' tables and files stay.
@@ -47,7 +47,7 @@ def destroy(
         if yes:
             return True
         if not sys.stdin.isatty():
-            raise ConfigError("nobody is here to agree", hint="add --yes")
+            raise ConfigError("only a terminal can confirm", hint="add --yes")
         typed: str = typer.prompt("Type the source's name to destroy it")
         return typed.strip() == source
 

@@ -86,13 +86,13 @@ def init(  # noqa: PLR0913 - one for each option
     logs.configure("error", Secrets().scrub)
     refuse(output, source, force=force)
     if _is_from_environment(context, "dsn") and sys.stdin.isatty():
-        typer.echo(f"PostgreSQL: as {VARIABLE} says")
+        typer.echo(f"PostgreSQL: from {VARIABLE}")
     dsn, brokers = _servers(dsn, brokers)
     agreed = _agreed(dsn, brokers, insecure=insecure)
     patterns = [*(tables or ()), *(f"{name}.*" for name in schema or ())]
     if not patterns and sys.stdin.isatty():
         patterns = typer.prompt(
-            "Tables, as schema.table with * and ?, commas between",
+            "Tables: schema.table with * and ?, separated by commas",
             default=_ALL,
             value_proc=_read_tables,
         )
@@ -168,7 +168,7 @@ def _agreed(dsn: str, brokers: str, *, insecure: bool) -> bool:
         return insecure
     for problem in problems:
         echo(f"  {problem}")
-    return typer.confirm("Go on without verified TLS (insecure = true)?")
+    return typer.confirm("Continue without verified TLS (insecure = true)?")
 
 
 def _tell(wishes: InitOptions, written: InitResult) -> None:

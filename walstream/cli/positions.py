@@ -168,7 +168,7 @@ def rewind(  # noqa: PLR0913 - options
         return
     if table:
         raise ConfigError(
-            f"--table: {source!r} is no sql source: all its tables go back together"
+            f"--table: {source!r} is not a sql source: all its tables go back together"
         )
     place = _place(to)
 
@@ -205,7 +205,7 @@ def _rewind_table(
         key = int(to)
     except ValueError:
         raise ConfigError(
-            f"--to: {to!r} is no key, which is a whole number",
+            f"--to: {to!r} is not a key, which is a whole number",
             hint="walstream positions show says where the tables are",
         ) from None
 
@@ -213,8 +213,8 @@ def _rewind_table(
         return _agreed(
             f"Table {planned.table!r} of source {planned.source!r} goes back from key"
             f" {planned.key} to {planned.to}: its rows above {planned.to} are sent"
-            " again, as they are now. Readers that drop what has the same hash do not"
-            " see those that did not change.",
+            " again, as they are now. Readers that drop duplicates by their hash do not"
+            " see unchanged rows.",
             yes=yes,
         )
 
@@ -250,5 +250,5 @@ def _agreed(what: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise ConfigError("nobody is here to agree", hint="add --yes")
-    return typer.confirm("Go on?")
+        raise ConfigError("only a terminal can confirm", hint="add --yes")
+    return typer.confirm("Continue?")

@@ -52,7 +52,7 @@ def remarks(name: str, found: TableStatus, at: datetime) -> Iterator[Text]:
             yield Text(text, "dim", no_wrap="GRANT" in text)
     if found.given_up:
         keys = f"{found.given_up:,} key{'s' * (found.given_up > 1)}"
-        yield Text(f"· {name}: {keys} never came, and looked for no more", "dim")
+        yield Text(f"· {name}: {keys} never came, no longer looked for", "dim")
 
 
 def standing_table(standing: PolledStanding) -> RenderableType:

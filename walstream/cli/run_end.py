@@ -25,7 +25,7 @@ class RunEnd:
                 raise ConfigError(
                     f"--until-lsn: source {name!r} is not a postgres source, and has no"
                     " LSN",
-                    hint="use a configuration of postgres sources alone",
+                    hint="use a configuration with postgres sources only",
                 )
         if self.lsn == NOW:
             return

@@ -196,11 +196,11 @@ def _lines(slot: SlotFacts, at: datetime) -> Iterator[Text]:
     yield Text(", ".join([slot.what, *flags]))
     yield Text(_read_by(slot, at))
     if slot.invalidation:
-        text = f"WAL {slot.wal_status}: cannot be read any more, {slot.invalidation}"
+        text = f"WAL {slot.wal_status}: can no longer be read, {slot.invalidation}"
         yield Text(text, style="bold red")
     elif slot.safe_wal_size is not None:
         left = size(slot.safe_wal_size)
-        yield Text(f"WAL {slot.wal_status}, given up after {left} more")
+        yield Text(f"WAL {slot.wal_status}, lost after {left} more")
     elif slot.wal_status:
         yield Text(f"WAL {slot.wal_status}")
 
@@ -251,7 +251,7 @@ def drop(  # noqa: PLR0913 - a command's options
         if yes:
             return True
         if not sys.stdin.isatty():
-            raise ConfigError("nobody is here to agree", hint="add --yes")
+            raise ConfigError("only a terminal can confirm", hint="add --yes")
         typed: str = typer.prompt("Type the slot's name to drop it")
         return typed.strip() == name
 
@@ -272,9 +272,9 @@ def _losses(loss: Loss) -> Iterator[str]:
     yield f"Slot {slot.name!r} ({slot.what}) of {_name(loss.server)}:"
     yield f"  it holds {size(slot.held_bytes)} of WAL; {read}"
     if slot.invalidation:
-        yield f"  it cannot be read any more: {slot.invalidation}"
+        yield f"  it can no longer be read: {slot.invalidation}"
     else:
-        yield "  whoever read it misses all that was written since then"
+        yield "  its reader will miss everything that was written since then"
     for dependent in loss.dependents:
         if dependent.problem:
             yield f"  source {dependent.source} may depend on it: {dependent.problem}"
@@ -290,7 +290,7 @@ def _losses(loss: Loss) -> Iterator[str]:
 def _done(loss: Loss, config: Config | None) -> str:
     said = f"slot {loss.slot.name!r} is dropped"
     if loss.slot.held_bytes:
-        said += f"; {size(loss.slot.held_bytes)} of WAL may go"
+        said += f"; PostgreSQL may remove {size(loss.slot.held_bytes)} of WAL"
     command = config.command if config else str
     for repair in repair_of(loss.dependents):
         said += f"; now: {command(repair.command)}"

@@ -230,7 +230,7 @@ def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
     for table_name, found in source.tables.items():
         remarks += positions_sql.remarks(f"{name}, table {table_name}", found, at)
     for cause, count in source.poisoned.items():
-        what = f"{count:,} record{'s' * (count > 1)} passed over or aside: {cause}"
+        what = f"{count:,} record{'s' * (count > 1)} skipped or set aside: {cause}"
         remarks.append(Text(f"· {name}: {what}", "yellow"))
     gave_up = [(name, risk) for risk in source.risks]
     gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]

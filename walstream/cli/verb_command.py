@@ -74,6 +74,6 @@ def renamed(command: Any, args: list[str]) -> list[str]:
             break
         new = _RENAMED.get(word)
         if new is not None and word not in known and new in known:
-            typer.echo(f"walstream: {word} is now {new}; the old name goes", err=True)
+            typer.echo(f"walstream: {word} is deprecated: use {new}", err=True)
             replaced[place] = new
     return replaced

@@ -23,7 +23,7 @@ Exit codes: 0 run would start; 1 a defect; 2 usage or configuration; 3 a gap in 
 changes, or another server's history; 4 a right is missing; 5 run would wait and try
 again."""
 _STATUS_CODES: Final = """\
-Exit codes: 0 all is well; 1 to 4 as run ended; 5 a source waits, is held up, or holds
+Exit codes: 0 all is well; 1 to 4 as run ended; 5 a source waits, is blocked, or holds
 too much WAL or disk."""
 
 

@@ -24,8 +24,7 @@ def read(path: Path) -> Document:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise ConfigError(
-            f"{path}: cannot tell what this is: its name ends neither in .toml nor in "
-            ".yaml"
+            f"{path}: is neither TOML nor YAML: its name must end in .toml or .yaml"
         )
     if not text.strip():
         raise ConfigError(

@@ -43,7 +43,7 @@ class Http(Section):
     )
     probes: ListenAddress = Field(
         default="",
-        description="Address that serves /health and /ready alone, without a token: "
+        description="Address that serves only /health and /ready, without a token: "
         '"0.0.0.0:8322" for the probes of Kubernetes; "" is none.',
     )
     token: Token = Field(

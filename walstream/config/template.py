@@ -128,7 +128,7 @@ def _sink(starter: Starter) -> Iterator[str]:
     if not starter.insecure_sink:
         yield from _comment(_KAFKA_TLS)
     yield f"[sinks.{_SINK}.producer]"
-    yield from _comment("The brokers to ask first, with commas between.")
+    yield from _comment("The brokers to ask first, separated by commas.")
     yield f'"bootstrap.servers" = {_text(starter.brokers)}'
 
 

@@ -66,11 +66,11 @@ def _shared(probes: str, listen: str) -> str:
     if not (probes and listen):
         return ""
     if probes == listen:
-        return "is that of listen"
+        return "is the address of listen"
     one, _, port = probes.rpartition(":")
     other, _, taken = listen.rpartition(":")
     if int(port) and int(port) == int(taken) and (_is_any(one) or _is_any(other)):
-        return f"is at the port of listen, {listen}"
+        return f"has the port of listen, {listen}"
     return ""
 
 

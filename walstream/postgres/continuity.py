@@ -254,7 +254,7 @@ def _leaves(then: Sightings, now: Sightings, found: Difference) -> None:
                 key = f"{root}/{leaf}"
                 if before.get(leaf, mark) != mark or key in found.left:
                     found.missed.setdefault(
-                        root, "had a partition that was not its own for a while"
+                        root, "had a partition that was detached for a while"
                     )
                 found.left -= {key}
         for root, marks in was.leaves.items():

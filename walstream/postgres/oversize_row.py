@@ -35,7 +35,7 @@ def stop(error: psycopg.Error, received: Lsn) -> HistoryError:
     """Make the error that ends the stream; `received` is the last LSN that came."""
     text = error.diag.message_primary or str(error)
     return HistoryError(
-        f"streaming: a change behind {show(received)} cannot be sent, because a row "
+        f"streaming: a change after {show(received)} cannot be sent, because a row "
         f"in it is over 1 GB as text: {text.splitlines()[0]} ({error.sqlstate})",
         hint="no reader of this slot can get past it, and each try costs the server "
         "gigabytes. Make the row smaller, or remove its column from the "

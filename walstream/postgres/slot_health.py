@@ -60,8 +60,8 @@ def spill_text(slot: str, health: SlotHealth | None, limit: int) -> str:
         return ""
     return (
         f"the server wrote {spilled / _MIB:.1f} MiB of large transactions into files of"
-        f" slot {slot!r}, more than alarm_spill ({limit / _MIB:.1f} MiB): end those"
-        " that pg_stat_activity shows as long open, or raise logical_decoding_work_mem"
+        f" slot {slot!r}, more than alarm_spill ({limit / _MIB:.1f} MiB): end long"
+        " transactions (pg_stat_activity), or raise logical_decoding_work_mem"
     )
 
 

@@ -117,7 +117,7 @@ def check_ours(slot: Slot, server: Server) -> None:
     if problem:
         raise HistoryError(
             f"slot {slot.name!r} {problem}: it is not ours",
-            hint="going on would take it from its owner",
+            hint="continuing would take it from its owner",
             repair=Repair(then="give the source another `slot`"),
         )
     if slot.two_phase:
@@ -214,8 +214,8 @@ def _read_by_another(slot: Slot, resume: Lsn, reset: Repair) -> SlotLost:
     if slot.active_pid:
         return SlotLost(
             f"{what}: another instance reads it now: {_reader(slot)}",
-            hint="that one goes on and nothing is missing: leave this one stopped. Two "
-            "instances of one source have to share one state folder",
+            hint="that one continues and nothing is missing: leave this one stopped. "
+            "Instances of one source must share one state folder",
             repair=Repair(
                 command="walstream slots",  # names who reads it
                 then="remove this instance, or its copy of the state folder",

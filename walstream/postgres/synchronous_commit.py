@@ -43,8 +43,8 @@ def refusal(setting: str, application: str) -> ConfigError:
     """Make the error of a start that would hold up commits."""
     return ConfigError(
         text(setting, application),
-        hint="while Kafka or walstream is down no COMMIT would return, and a standby "
-        "that is behind would be passed over; if you want that, set "
+        hint="while Kafka or walstream is down no COMMIT would return, and a commit "
+        "might be acknowledged before a standby has it; if you want that, set "
         "allow_synchronous = true in the source",
         repair=Repair(
             sql="ALTER SYSTEM SET synchronous_standby_names = 'the standbys by name';\n"

@@ -69,8 +69,8 @@ def _of_source(config: Config, name: str, source: Source) -> Iterator[ConfigErro
         for sink in source.sinks:
             if not isinstance(config.sinks[sink], KafkaSinkConfig):
                 yield ConfigError(
-                    f"sinks.{sink}.kind: {what} of a {source.kind} source go to Kafka"
-                    f" alone, and sources.{name} feeds it",
+                    f"sinks.{sink}.kind: {what} of a {source.kind} source go only to"
+                    f" Kafka, and sources.{name} feeds it",
                     hint='write kind = "kafka", or give the source another sink',
                 )
     if isinstance(source, PackageSource):
@@ -79,8 +79,8 @@ def _of_source(config: Config, name: str, source: Source) -> Iterator[ConfigErro
         return
     if source.encoding.upper() not in {"", "UTF8", "UTF-8"}:
         yield ConfigError(
-            f"sources.{name}.encoding: {source.encoding!r} is not in this version",
-            hint='a SQL_ASCII database may be read as "UTF8" alone',
+            f"sources.{name}.encoding: {source.encoding!r} is not supported",
+            hint='a SQL_ASCII database can be read only as "UTF8"',
         )
 
 

@@ -52,7 +52,7 @@ def no_room(folder: Path) -> Transient:
         f"state folder {folder}: no space left on device ({left} MiB free), and"
         " nothing is lost",
         hint=f"free at least {NEEDED >> 20} MiB there: walstream confirms nothing "
-        "meanwhile and goes on by itself",
+        "meanwhile and continues by itself",
     )
 
 

@@ -175,7 +175,7 @@ class LmdbEnvironment:
             raise Transient(
                 f"state folder {self._folder}: cannot write: {error}",
                 hint="free some space there: walstream confirms nothing meanwhile and "
-                "goes on by itself",
+                "continues by itself",
             ) from error
 
     def _put(self, entries: Mapping[str, bytes | None]) -> None:

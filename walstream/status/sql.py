@@ -122,7 +122,7 @@ class PolledState:
         for name, table in self.tables().items():
             if table.error and table.error != ended_by:
                 cure = f": {table.repair}" if table.repair else ""
-                yield f"held up: {table.error}{cure}"
+                yield f"blocked: {table.error}{cure}"
             if table.held:
                 yield (
                     f"table {name!r}: no new rows are read: {table.gaps:,} gaps of "

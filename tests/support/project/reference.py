@@ -45,27 +45,28 @@ SECTIONS: Final = {
 _HEAD: Final = """\
 # Reference
 
-Made from the code by `make reference`; a test fails when it says something else.
+`make reference` writes this page from the code; a test fails if it is out of date.
 How things belong together: [configuration.md](configuration.md),
 [metrics.md](metrics.md), [operations.md](operations.md), [consumer.md](consumer.md).
 """
 _TYPERS: Final = {"--install-completion", "--show-completion"}
 _SHELLS: Final = """\
 `-h` and `--help` of each command print the same. `walstream --install-completion`
-teaches the shell to complete it, `--show-completion` prints what that installs.
+installs completion for the shell, `--show-completion` prints it.
 """
 _ENDS: Final = """\
 The kind is the label of `walstream_errors_total`. A wrong command line is 2. `run` ends
-with the highest code of its sources, and waits 5 out; `check` ends with the code that
-`run` would end with, or 5 where it would wait; `status` with that of the worst source.
+with the highest code of its sources, and retries instead of ending with 5. `check` ends
+with the code that `run` would end with, or 5 if `run` would wait; `status` with that of
+the worst source.
 """
 _CLEAN: Final = (
-    "Nothing is wrong; also a drain, and one that `shutdown_timeout` cut short."
+    "Nothing is wrong; also after a drain, even if `shutdown_timeout` cut it short."
 )
 # what a process ends with that is no error of ours: who, and why
 _OTHERS: Final = (
-    ("130", "Ctrl-C ended a command that does not drain, or one that asked."),
-    ("128 + n", "A signal n ended a command that does not drain: 143 is SIGTERM."),
+    ("130", "Ctrl-C ended a command that does not drain, or one that asks a question."),
+    ("128 + n", "Signal n ended a command that does not drain: 143 is SIGTERM."),
 )
 
 
@@ -134,7 +135,7 @@ def _row(parameter: Any) -> tuple[str, str, str]:
         names = ", ".join(sorted(parameter.opts, key=len))
         plain = parameter.is_flag or parameter.count
         shown = f"`{names}`" if plain else f"`{names} {word}`"
-        shown += ", again and again" if parameter.multiple else ""
+        shown += " (repeatable)" if parameter.multiple else ""
     help_text = parameter.help
     if parameter.envvar:
         help_text += f" Or `{parameter.envvar}`."
@@ -143,7 +144,7 @@ def _row(parameter: Any) -> tuple[str, str, str]:
 
 def _default(parameter: Any) -> str:
     if parameter.required:
-        return "demanded"
+        return "required"
     default = parameter.default
     if not default or callable(default):
         return ""
@@ -190,7 +191,7 @@ def _keys() -> Iterator[str]:
         )
         for heading, name in SECTIONS.items()
     ]
-    yield "Defaults and meanings stand where the links lead.\n"
+    yield "The links lead to defaults and meanings.\n"
     yield _table(("section", "keys"), rows)
 
 

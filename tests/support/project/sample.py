@@ -114,7 +114,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sample",
         metavar="SECONDS",
         type=float,
-        help="so much of the tests, in the order of --randomly-seed",
+        help="run tests for SECONDS in the order of --randomly-seed",
     )
 
 

@@ -110,10 +110,10 @@ class Sharding:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("parts of a long run")
-    group.addoption("--shard", metavar="N/M", help="only the Nth of M parts")
-    group.addoption("--record", metavar="FILE", help="write down there what passed")
+    group.addoption("--shard", metavar="N/M", help="run only part N of M")
+    group.addoption("--record", metavar="FILE", help="write the passed tests to FILE")
     group.addoption(
-        "--resume", action="store_true", help="leave out what --record says passed"
+        "--resume", action="store_true", help="skip tests that --record lists as passed"
     )
 
 

@@ -83,7 +83,7 @@ def test_nothing_is_written_over_unless_told(output: Path, away: str) -> None:
     secret = output.with_name("walstream.password")
     secret.write_text("mine")
     secret.chmod(0o644)
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         init(InitOptions(output, away), {})
     assert not output.exists()
     init(InitOptions(output, away, force=True), {})

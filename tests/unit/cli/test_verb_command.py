@@ -46,7 +46,7 @@ def test_the_old_name_of_a_flag_works_and_names_the_new_one(words: list[str]) ->
     old = CliRunner().invoke(app, [*words, "--schema"])
     new = CliRunner().invoke(app, [*words, "--json-schema"])
     assert json.loads(old.stdout) == json.loads(new.stdout)
-    assert "--schema is now --json-schema" in old.stderr
+    assert "--schema is deprecated: use --json-schema" in old.stderr
     assert new.stderr == ""
     assert "--schema " not in help_of(*words)
 

@@ -177,9 +177,9 @@ def test_probes_have_an_address_of_their_own(
     valid: str, load_text: Callable[..., object], complaint: Complain
 ) -> None:
     http = '\n[http]\nprobes = "127.0.0.1:8321"\n'
-    assert "http.probes: is that of listen" in complaint(valid + http)
+    assert "http.probes: is the address of listen" in complaint(valid + http)
     for elsewhere in ("0.0.0.0:8322", "127.0.0.2:8321", "10.0.0.5:8321"):
         load_text(valid + f'\n[http]\nprobes = "{elsewhere}"\n')
     for all_of_them in ("0.0.0.0:8321", "[::]:8321", "0.0.0.0:08321"):
         http = f'\n[http]\nprobes = "{all_of_them}"\n'
-        assert "http.probes: is at the port of listen" in complaint(valid + http)
+        assert "http.probes: has the port of listen" in complaint(valid + http)

@@ -105,7 +105,7 @@ def test_what_no_route_is_for_is_counted_and_logged_once(
         for _ in range(2):
             router.handle_message(op(Kind.DELETE))
     assert counted == [(Measure.UNROUTED, 1, "topic", 3)] * 2
-    assert caplog.messages == ["no handler for Delete of shop.orders: passed over"]
+    assert caplog.messages == ["no route for Delete of shop.orders: skipped"]
 
 
 def test_a_consumer_has_an_application_or_routes() -> None:

@@ -37,7 +37,7 @@ def test_only_what_no_later_try_can_send_is_for_ever(
 def test_the_stop_names_where_and_what_to_do() -> None:
     error = stop(failed("54000", "too long\nmore"), 0x1_0000_00AB)
     assert isinstance(error, HistoryError)
-    assert "behind 1/AB" in str(error.args[0])
+    assert "after 1/AB" in str(error.args[0])
     assert "too long (54000)" in str(error.args[0])
     assert "publication" in error.hint
     assert error.repair.command.startswith("walstream positions reset")

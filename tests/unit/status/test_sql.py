@@ -101,7 +101,7 @@ def test_a_row_that_no_topic_takes_is_red_while_it_lasts_and_at_rest() -> None:
     ):
         name, code = held_up.state()
         assert code == 5
-        assert list(held_up.problems(name)) == ["held up: too large"]
+        assert list(held_up.problems(name)) == ["blocked: too large"]
 
 
 def test_what_ended_it_is_not_said_twice() -> None:

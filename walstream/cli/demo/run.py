@@ -254,7 +254,7 @@ class _Demo:
         screen = self._screen
         self._load = self._new_load()
         self._load.start()
-        screen.say("\n[bold]All of it goes on running, load included:[/]")
+        screen.say("\n[bold]Everything keeps running, including the load:[/]")
         screen.plain(f"  PostgreSQL     {self._dsn}")
         screen.plain(f"  Kafka          {self._bootstrap}")
         screen.plain(f"  configuration  {self._configuration}")

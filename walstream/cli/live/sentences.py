@@ -86,7 +86,7 @@ def _backfilled(fields: Fields) -> str:
     tables = fields.get("tables")
     what = f"{counted(tables, 'table')}, {rows}" if tables is not None else rows
     given_up = text(fields.get("given_up", []))
-    return f"backfilled {what}, {took}" + (f"; given up: {given_up}" * bool(given_up))
+    return f"backfilled {what}, {took}" + (f"; skipped: {given_up}" * bool(given_up))
 
 
 def _page(fields: Fields) -> str:

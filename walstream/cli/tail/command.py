@@ -68,12 +68,11 @@ def tail(  # noqa: PLR0913 - each is an option of the command
             "--from",
             metavar="TIME",
             help="Begin at a time, which is UTC if it names no offset:"
-            ' 2026-11-21T12:00:00Z, "2 hours ago", -2h. One that is still to come is'
-            " waited for.",
+            ' 2026-11-21T12:00:00Z, "2 hours ago", -2h. Waits for a future time.',
         ),
     ] = None,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="End with what is there at the start.")
+        bool, typer.Option("--until-end", help="End after the existing records.")
     ] = False,
     limit: Annotated[
         int | None,

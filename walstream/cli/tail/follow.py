@@ -134,7 +134,7 @@ class Follower:
         partitions = _count(len(self._bounds), "partition")
         self._tell(f"{_count(len(topics), 'topic')}, {partitions}, {self._span}")
         if self._since_ms is not None and self._since_ms > time.time() * 1000:
-            self._tell("that time is still to come: nothing older is shown")
+            self._tell("that time is in the future: nothing older is shown")
 
     @property
     def bounds(self) -> Mapping[Partition, OffsetBounds]:

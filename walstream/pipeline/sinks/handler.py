@@ -150,7 +150,7 @@ class HandlerSink(FrontSink):
             self._wait(error)
             return
         if self._again_at:
-            _log.info("handlers go on", **{SINK: self.name})
+            _log.info("handlers work again", **{SINK: self.name})
         self._again_at = 0.0
         self._backoff.reset()
         self._handled = []
@@ -180,7 +180,7 @@ class HandlerSink(FrontSink):
         self._again_at = self._clock() + self._backoff.next()
         if self._throttle.is_due(str(error.args[0])):
             _log.warning(
-                "a handler cannot go on: its ops wait",
+                "a handler cannot work now: its ops wait",
                 **{SINK: self.name, ERROR: str(error.args[0])},
             )
 

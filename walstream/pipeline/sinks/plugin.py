@@ -78,7 +78,7 @@ class PackagedSink:
     ) -> None:
         raise ConfigError(
             f"sinks.{self.name}: a handler returns encoded records of table "
-            f"{op.table.full_name!r}, and this sink takes ops alone",
+            f"{op.table.full_name!r}, and this sink takes only ops",
             hint="remove the handler, or let it return ops",
         )
 

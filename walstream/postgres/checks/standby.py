@@ -68,7 +68,7 @@ def of_standbys(setting: str, physical: list[str]) -> Iterator[Finding]:
         value = quoting.text(",".join(physical))
         repair = Repair(
             sql=f"ALTER SYSTEM SET {_SETTING} = {value};\n{_RELOAD}",
-            then="name the slots of standbys that may be promoted alone: the stream"
+            then="name only the slots of standbys that may be promoted: the stream"
             " waits for each of them",
         )
     else:

@@ -76,7 +76,7 @@ class Poison:
             f" {record.offset}: {cause}",
             hint="check who else writes there, and that the sink's format is that of "
             'the records; on_poison = "skip", or a topic\'s name, skips such '
-            "records. Or skip this one alone, while the group has no member",
+            "records. Or skip only this one, while the group has no member",
             repair=offset_repair(
                 source.consumer,
                 source.group,

@@ -106,13 +106,13 @@ class Beginning:
             _log.info(
                 "backfilled before",
                 rows=record.rows,
-                hint=f"once more: walstream positions reset {self._site.name}",
+                hint=f"to repeat it: walstream positions reset {self._site.name}",
             )
             return False
         else:
             self.check(connection, captured, create=False)
             self._capture.recognise(connection)
-        _log.info("backfill alone: no slot stays", publication=source.publication)
+        _log.info("backfill only: no slot is kept", publication=source.publication)
         return True
 
     def check(

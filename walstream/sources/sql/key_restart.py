@@ -44,9 +44,8 @@ class Behind:
             raise Transient(
                 f"table {table!r}: this replica is behind the position, or the "
                 "table's keys start again",
-                hint=(
-                    "walstream waits for it; after ten minutes it takes the keys as new"
-                ),
+                hint="walstream waits for ten minutes, and then treats the keys as"
+                " restarted",
             )
 
 

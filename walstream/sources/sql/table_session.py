@@ -24,7 +24,7 @@ class TableSession:
     def shape(self) -> SqlTableShape:
         """What there was of it at the last connection."""
         if self._found is None:
-            raise RuntimeError("nobody has looked at the table")
+            raise RuntimeError("the table was not inspected yet")
         return self._found[0]
 
     @property

@@ -219,7 +219,7 @@ class _Attempt:
         return RecordRefused(
             f"the row with key {key} of table {self._task.table!r} has {size} bytes,"
             f" topic {narrow.topic!r} takes {room}",
-            hint=f"{widen(narrow.topic, narrow.advice)}: walstream goes on by itself",
+            hint=f"{widen(narrow.topic, narrow.advice)}: walstream continues by itself",
         )
 
     def _outcome(self) -> RangeDone:

@@ -107,7 +107,7 @@ def _say(seen: StartFacts, decision: Decision) -> Verdict:
 
 def _say_in_use(seen: StartFacts, at: Lsn) -> Verdict:
     if seen.process is not None:
-        text = f"walstream streams it, process {seen.process}; after a crash now it"
+        text = f"walstream streams it, process {seen.process}; after a crash now, it"
         return Verdict(StartOutcome.STREAMING, f"{text} would begin at {show(at)}", at)
     reader = seen.reader
     pid = reader.pid if reader else seen.slot.active_pid if seen.slot else None

@@ -30,7 +30,7 @@ from walstream.cli.live.sentences import of, pairs, plain_cause
         (
             "backfill ended",
             {"tables": 1, "rows": 1, "seconds": 0.4, "given_up": ["a.b"]},
-            "backfilled 1 table, 1 row, 0.4 s; given up: a.b",
+            "backfilled 1 table, 1 row, 0.4 s; skipped: a.b",
         ),
         ("polling", {"tables": 2}, "polling 2 tables"),
         ("drained", {}, "drained: all that was read is delivered"),

@@ -158,7 +158,7 @@ def test_a_time_that_is_still_to_come_is_said_and_waited_for() -> None:
     since = datetime.now(UTC) + timedelta(hours=1)
     watch = Watch(Clocked(a=[3]), "a", span=Span(since=since))
     watch.follower.begin()
-    assert watch.told[1:] == ["that time is still to come: nothing older is shown"]
+    assert watch.told[1:] == ["that time is in the future: nothing older is shown"]
     watch.shelf.ends = {"a": [9]}
     assert watch.read() == []
 

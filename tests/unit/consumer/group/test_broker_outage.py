@@ -49,7 +49,7 @@ def test_the_first_failure_is_said_and_the_rest_counted_until_they_answer(
     (said,) = watched.said
     assert said == (
         "no connection to Kafka: h:9/bootstrap: Connect failed: Connection refused;"
-        " trying again by itself"
+        " retrying"
     )
     watched.now += 12
     watched.outage.end()

@@ -90,7 +90,7 @@ def run(**options: Any) -> None:
 @pytest.mark.parametrize("name", ["handler", "batch_handler"])
 @pytest.mark.parametrize(
     ("returned", "said"),
-    [(work, "awaits"), (lambda *_: (one for one in "ab"), "generator")],
+    [(work, "awaited"), (lambda *_: (one for one in "ab"), "generator")],
 )
 def test_an_op_whose_handler_only_returned_its_work_is_not_taken_for_handled(
     name: str, returned: Any, said: str

@@ -60,7 +60,7 @@ def test_an_answer_that_is_older_than_the_row_stops_nobody(guard: Asked) -> None
         guard.check(_PLACES[1], 13, "second", since)
     with pytest.raises(TopicReplaced, match="begins at 2"):
         guard.check(_PLACES[1], 1, "second", since)
-    with pytest.raises(TopicReplaced, match="created anew"):
+    with pytest.raises(TopicReplaced, match="created again"):
         guard.check(_PLACES[1], 5, "third", since)
 
 

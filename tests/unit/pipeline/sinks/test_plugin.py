@@ -72,5 +72,5 @@ def test_its_failures_are_its_own(
 
 
 def test_finished_records_are_not_for_it() -> None:
-    with pytest.raises(ConfigError, match="takes ops alone"):
+    with pytest.raises(ConfigError, match="takes only ops"):
         PackagedSink("mine", Target()).put(b"k", b"v", OP, Transaction(8))

@@ -260,7 +260,7 @@ class Job:
         self._outcome.look(now=True)  # a server that went away fails every chunk
         table = _table(chunk)
         _log.error(
-            "table is given up: its backfill failed",
+            "table is skipped: its backfill failed",
             **{TABLE: table, ERROR: text, HINT: error.hint},
         )
         self._left = {

@@ -245,7 +245,7 @@ class SnapshotBackfill:
                 said = {TABLE: name, ERROR: text, HINT: error.hint}
                 if error.repair.sql:
                     said[REPAIR] = error.repair.sql
-                _log.error("table is given up: it cannot be read", **said)
+                _log.error("table is skipped: it cannot be read", **said)
                 self.given_up(name, text)
         return planned.chunks
 

@@ -55,7 +55,6 @@ def problems(source: str, record: BackfillProgress | None) -> list[str]:
     if record is None:
         return []
     return [
-        f"the backfill of {table!r} was given up ({why}):"
-        f" {asking_again(source, [table])}"
+        f"the backfill of {table!r} failed ({why}): {asking_again(source, [table])}"
         for table, why in record.failed.items()
     ]
