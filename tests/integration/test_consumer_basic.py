@@ -1,5 +1,6 @@
 """The basic consumer with a real broker: each op at least once, in order."""
 
+import asyncio
 import logging
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from consumer import (
     BasicConsumer,
+    ConsumerRecord,
     Fatal,
     HandlerFailed,
     Kind,
@@ -256,6 +258,31 @@ def test_poison_stops_or_is_shown(basics: Basics) -> None:
         basics.until(2)
     running.join()
     assert len(seen) == 1
+
+
+def test_a_coroutine_function_sees_poison_before_its_offset_is_stored(
+    basics: Basics,
+) -> None:
+    feed = basics.make()
+    feed.send_raw(b"{}")
+    feed.insert(1)
+    feed.flush()
+    parked: list[int] = []
+
+    async def park(record: ConsumerRecord) -> None:
+        await asyncio.sleep(0)
+        parked.append(record.offset)
+
+    async def full(_: ConsumerRecord) -> None:
+        raise OSError("the other topic is away")
+
+    Running(basics.consumer(on_poison=full)).fails(HandlerFailed)
+    assert basics.stored() < 0
+    with basics.consumer(on_poison=park) as consumer:
+        running = Running(consumer)
+        basics.until(1)
+    running.join()
+    assert parked == [0]
 
 
 def test_records_deleted_before_they_were_read_are_told_and_counted(
