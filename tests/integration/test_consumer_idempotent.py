@@ -33,7 +33,7 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database
 from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
 from tests.support.oracles.topic_reader import TopicAdmin
-from tests.support.programs.consumer_thread import Setting, apply
+from tests.support.programs.consumer_thread import Running, Setting, apply
 from walstream.errors import PermissionLacking
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp, Table
@@ -215,6 +215,32 @@ def test_a_handler_that_ends_its_transaction_is_told(
     assert isinstance(
         error, HandlerFailed if statement == "method" else TransactionEnded
     )
+
+
+@pytest.mark.parametrize("then", ["return", "raise", "begin and raise"])
+def test_what_a_handler_committed_is_not_handled_again(
+    setting: Setting, then: str
+) -> None:
+    feed = setting.make()
+    for number in range(3):
+        feed.insert(number)
+    feed.flush()
+
+    def handle(tx: Transaction, op: Op) -> None:
+        apply(tx, op)
+        if op.new["id"] != "2":
+            return
+        tx.execute("COMMIT")
+        if then == "begin and raise":
+            tx.execute("BEGIN")
+        if then != "return":
+            raise Retry
+
+    with setting.consumer(handle) as consumer:
+        error = Running(consumer).fails(TransactionEnded)
+    assert (error.table, error.offset) == ("public.item", 2)
+    assert "comes again" in error.hint
+    assert setting.count() == 3
 
 
 def test_chunks_of_snapshots_that_are_long_past_are_forgotten(setting: Setting) -> None:
