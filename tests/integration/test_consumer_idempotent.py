@@ -718,3 +718,30 @@ def _transactional(setting: Setting) -> Producer:
     producer = Producer(settings)
     producer.init_transactions(20)
     return producer
+
+
+def test_what_comes_between_two_runs_takes_effect_also_from_the_latest_on(
+    setting: Setting,
+) -> None:
+    """The state knows where each partition began, whatever Kafka forgets."""
+    feed = setting.make(partitions=2)
+    feed.insert(0, 1)
+    feed.flush()
+    latest = {"auto.offset.reset": "latest"}
+
+    def begun() -> bool:
+        found = setting.database.fetch(
+            "SELECT partition, next_offset FROM replication_consumer_state ORDER BY 1"
+        )
+        return setting.failed() or found == [(0, 0), (1, 1)]
+
+    with setting.running(kafka=latest) as running:
+        running.until_read(2)  # and so the tables of the state are there
+        wait_until(begun, 30, "both begins are noted")
+    TopicAdmin(setting.kafka.bootstrap).forget_group(setting.group)
+    feed.insert(1, 0)
+    feed.insert(2, 1)
+    feed.flush()
+    with setting.running(kafka=latest):
+        setting.until(2)
+    assert setting.database.fetch("SELECT id FROM item ORDER BY id") == [(1,), (2,)]
