@@ -92,7 +92,7 @@ class BasicConsumer(GroupMember, BasicRoutes):
         self.routes.metrics = metrics
         self._options = BasicOptions(
             basic_handler(app),
-            checked(on_poison),
+            checked(on_poison, coroutines=True),
             metrics,
             TopicGuard(self._settings, group),
             basic_batch_handler(app),
@@ -288,7 +288,8 @@ class BasicWork:
             return op_of(record)
         except WalstreamError as error:
             self._count(Measure.POISON, 1)
-            meet(self._options.on_poison, record, error)
+            options = self._options
+            meet(options.on_poison, record, error, options.result_of)
             return None
 
     def _meet(self, op: Op, error: BaseException, done: int) -> NoReturn:

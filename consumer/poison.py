@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from consumer.errors import HandlerFailed, PoisonRecord
+from consumer.handler import finished, refuse_coroutine, refuse_generator
 from consumer.op import ConsumerRecord
 from walstream.errors import WalstreamError
 
@@ -11,19 +12,36 @@ OnPoison = Literal["stop", "skip"] | Callable[[ConsumerRecord], object]
 """`"stop"`, `"skip"`, or a function that sees the record and lets it pass."""
 
 
-def checked(policy: OnPoison) -> OnPoison:
-    """Refuse a misspelt policy at once."""
+def checked(policy: OnPoison, *, coroutines: bool = False) -> OnPoison:
+    """Refuse at once a misspelt policy, and a function whose body nobody would run."""
     if policy not in ("stop", "skip") and not callable(policy):
         raise ValueError('on_poison must be "stop", "skip" or a function of the record')
+    if callable(policy):
+        refuse = refuse_generator if coroutines else refuse_coroutine
+        refuse(policy)
     return policy
 
 
-def meet(policy: OnPoison, record: ConsumerRecord, reason: WalstreamError) -> None:
-    """Return when the record is to be passed over; raise what stops the consumer."""
+def _done(returned: object) -> object:
+    """Refuse what only promises to see to the record."""
+    finished("on_poison", returned)
+    return None
+
+
+def meet(
+    policy: OnPoison,
+    record: ConsumerRecord,
+    reason: WalstreamError,
+    result_of: Callable[[object], object] = _done,
+) -> None:
+    """Return when the record is to be passed over; raise what stops the consumer.
+
+    `result_of` takes what the policy's function returned, and ends when that is done.
+    """
     where = f"{record.topic}[{record.partition}] offset {record.offset}"
     if callable(policy):
         try:
-            policy(record)
+            result_of(policy(record))
         except BaseException as error:
             raise HandlerFailed(
                 f"on_poison failed at {where}: {type(error).__name__}"

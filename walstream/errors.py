@@ -116,7 +116,12 @@ class PublicationLost(HistoryError):
 
 
 class TopicLost(HistoryError):
-    """A topic is missing, was deleted or recreated, or has other partitions."""
+    """A topic is missing, was deleted or recreated, or has other partitions.
+
+    A reader names in `partitions` those that it reads no further.
+    """
+
+    partitions: frozenset[tuple[str, int]] = frozenset()
 
 
 class TopicMissing(TopicLost):

@@ -80,6 +80,7 @@ class AssignedPartition:
         self.cut: int | None = None  # by the fetcher: the offset that had no room
         self.stored: int | None = None  # by the fetcher: what Kafka knows
         self.known: int | None = None  # by the fetcher: where Kafka would begin
+        self.start_offset: int | None = None  # where it let it begin, not stored before
         self.begins: int | None = None  # where it was sought first
         self.handled: int | None = None  # the offset after the last handled record
         self.wanted_offset: int | None = None  # where the fetcher is to seek
@@ -102,7 +103,7 @@ class AssignedPartition:
     @property
     def reached(self) -> int | None:
         """The offset of what comes next; None: not known yet."""
-        for offset in (self.handled, self.begins, self.known):
+        for offset in (self.handled, self.begins, self.start_offset, self.known):
             if offset is not None:
                 return offset
         return None
@@ -166,6 +167,11 @@ class AssignedPartition:
         if self.linger is not None:
             self.linger.forget()
         self._pool.urge(self)
+
+    def found_start(self, offset: int) -> None:
+        """Note where Kafka let it begin, and let its work know."""
+        self.start_offset = offset
+        self._pool.call(self)
 
     def urge(self) -> None:
         """End a pause: what was waited for has come."""

@@ -6,14 +6,17 @@ asyncio belongs to the loop in which it was made.
 
 import asyncio
 import inspect
+import logging
 import threading
 from collections.abc import Awaitable
 from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
 from typing import Final
 
 from walstream.telemetry import runtime
 
 _END_S: Final = 5.0
+_log = logging.getLogger(__name__)
 
 
 class EventLoop:
@@ -30,8 +33,9 @@ class EventLoop:
     def result_of(self, returned: object) -> object:
         """Return what a handler returned; of an awaitable, its result.
 
-        Raise asyncio.CancelledError where it was cancelled: no Exception, so that
-        nobody takes it for one of the handler's and calls it again.
+        Raise asyncio.CancelledError where it was cancelled, also where it returned in
+        spite of that: no Exception, so that nobody takes it for one of the handler's
+        and calls it again. A SystemExit of a coroutine comes as that, too.
         """
         if not inspect.isawaitable(returned):
             return returned
@@ -41,13 +45,16 @@ class EventLoop:
             _drop(returned)
             raise
         try:
-            return running.result()
+            result = running.result()
         except CancelledError:
             _drop(returned)  # it may never have begun
             raise asyncio.CancelledError("the coroutine was cancelled") from None
         finally:
             with self._lock:
                 self._running.discard(running)
+        if isinstance(result, _Exit):
+            raise result.error
+        return result
 
     def close(self) -> None:
         """End the loop. Its coroutines are cancelled, and waited for a moment."""
@@ -93,9 +100,16 @@ class EventLoop:
                 runner.get_loop()  # before there is a coroutine that nobody would run
                 runner.run(self._serve())
         except BaseException as error:
-            if started is None or started.done():
+            if started is not None and not started.done():
+                started.set_exception(error)
+            elif isinstance(error, SystemExit | KeyboardInterrupt):
+                _log.error(
+                    "a task that a handler started raised %s, which ended the event"
+                    " loop of all handlers",
+                    type(error).__name__,
+                )
+            else:
                 raise
-            started.set_exception(error)
         finally:
             self._end()
 
@@ -119,12 +133,23 @@ class EventLoop:
             self._stop.set()
 
 
+@dataclass(frozen=True, slots=True)
+class _Exit:
+    """The exit that a coroutine raised."""
+
+    error: SystemExit | KeyboardInterrupt
+
+
 async def _awaited(awaitable: Awaitable[object]) -> object:
     try:
-        return await awaitable
+        result = await awaitable
     except (SystemExit, KeyboardInterrupt) as error:
-        # asyncio would end the loop, under all other partitions
-        raise RuntimeError(f"a handler raised {type(error).__name__}") from error
+        # raised here, asyncio would end the loop, under all other partitions
+        return _Exit(error)
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError("the coroutine was cancelled, but continued")
+    return result
 
 
 def _drop(awaitable: Awaitable[object]) -> None:

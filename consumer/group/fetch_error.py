@@ -17,6 +17,12 @@ _DENIED: Final = {
 _log = logging.getLogger(__name__)
 
 
+def is_end(message: Message) -> bool:
+    """Return whether it only says that nothing more is there."""
+    error = message.error()
+    return error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - likewise
+
+
 def meet_fetch_error(message: Message) -> None:
     """Log what librdkafka goes on after; raise what it cannot cure."""
     error = message.error()

@@ -9,7 +9,6 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final
 
@@ -24,7 +23,8 @@ from consumer.group.assigned_partition import AssignedPartition, Place, Work
 from consumer.group.assignment_text import assignment_text
 from consumer.group.broker_outage import OutageLog
 from consumer.group.buffer import Budget
-from consumer.group.fetch_error import meet_fetch_error
+from consumer.group.client_close import LEAVE_S, left
+from consumer.group.fetch_error import is_end, meet_fetch_error
 from consumer.group.flow import FetchBudget
 from consumer.group.settings import (
     ClientProperties,
@@ -39,7 +39,6 @@ _POLL_S: Final = 0.1
 _ASK_S: Final = 1.0
 _BACK_S: Final = 0.5
 _STORE_INTERVAL_S: Final = 0.2
-_LEAVE_S: Final = 30.0
 _REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
 _log = logging.getLogger(__name__)
 
@@ -137,19 +136,37 @@ class Fetcher:
             messages = [] if first is None else [first]
         chunks: dict[tuple[str | None, int | None], list[Message]] = {}
         for message in messages:
-            if message.error() is not None:
-                meet_fetch_error(message)
-                continue
             key = (message.topic(), message.partition())
             chunk = chunks.get(key)
-            if chunk is None:
+            if message.error() is not None:
+                if not is_end(message):
+                    meet_fetch_error(message)
+                elif chunk is None:
+                    self._note_start(message)
+            elif chunk is None:
                 chunks[key] = [message]
+                self._note_start(message)
             else:
                 chunk.append(message)
         for (topic, number), messages in chunks.items():
             lane = self._lanes.get(Place(topic or "", number or 0))
             if lane is not None:
                 self._flow.put(lane, messages)
+
+    def _note_start(self, message: Message) -> None:
+        """Note where Kafka let a lane begin: at its first message, or at the end.
+
+        It is stored before anything was handled: what comes after a stop would be
+        skipped by another start at the end. Who begins with the oldest record does so
+        again.
+        """
+        if self._from_earliest:
+            return
+        lane = self._lanes.get(Place(message.topic() or "", message.partition() or 0))
+        if lane is None or lane.stored is not None or lane.begins is not None:
+            return
+        if lane.start_offset is None:
+            lane.found_start(message.offset() or 0)
 
     def _ask_whether_back(self) -> None:
         with suppress(KafkaException):
@@ -227,7 +244,7 @@ class Fetcher:
 
     def _store_all(self, lanes: Iterable[AssignedPartition]) -> None:
         for lane in lanes:
-            offset = lane.handled
+            offset = lane.start_offset if lane.handled is None else lane.handled
             if offset is None or offset == lane.stored:
                 continue
             try:
@@ -313,34 +330,10 @@ class Fetcher:
         if not left(self._consumer.close):
             _log.warning(
                 "librdkafka did not finish closing within %.0f s; offsets are stored",
-                _LEAVE_S,
+                LEAVE_S,
             )
         self._pool.close()
         return lanes
-
-
-def left(close: Callable[[], None], timeout_s: float = _LEAVE_S) -> bool:
-    """Close a Kafka consumer; tell whether that came back in time.
-
-    It may wait for ever for a broker's thread that holds a partition (librdkafka's
-    issue 4362). What was handled is stored by then, or comes again.
-    """
-    ended: Future[None] = Future()
-
-    def run() -> None:
-        try:
-            close()
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            ended.set_exception(error)
-        else:
-            ended.set_result(None)
-
-    runtime.start_thread(run, "consumer-close")
-    try:
-        ended.result(timeout_s)
-    except TimeoutError:
-        return ended.done()
-    return True
 
 
 def _raise_failure(lanes: Iterable[AssignedPartition]) -> None:

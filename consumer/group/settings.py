@@ -68,6 +68,9 @@ def consumer_settings(
             )
     defaults = {**_DEFAULTS, **(_OF_PATTERNS if patterns else {})}
     settings = {**defaults, **kafka, **_PROMISED, "group.id": group}
+    if not from_earliest(settings):
+        # where a partition begins without a record has to be known, and stored
+        settings["enable.partition.eof"] = True
     if _broker_assigns(settings):
         # the broker refuses a client's strategy
         settings.pop("partition.assignment.strategy")

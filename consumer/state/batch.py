@@ -1,6 +1,7 @@
 """One batch in one transaction: lock, handlers, position, all of it or nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from psycopg.pq import TransactionStatus
@@ -72,8 +73,7 @@ class Batch:
 
         The plan may be cut short, when time is up; at least one op is handled.
         """
-        with tx.transaction():
-            xid = self.lock(tx)
+        with self._transaction(tx) as xid:
             handled = self._handle(tx, plan.ops)
             outcome = reached(plan, known.now, handled)
             self._keep(tx, xid, known, outcome)
@@ -83,8 +83,7 @@ class Batch:
         self, tx: Transaction, plan: BatchPlan, known: KnownState, barrier: Barrier
     ) -> BatchOutcome:
         """Arrive at a Truncate; handle it or pass, when the others have arrived."""
-        with tx.transaction():
-            xid = self.lock(tx)
+        with self._transaction(tx) as xid:
             turn = barrier.arrive(tx)
             if turn in (Turn.WAIT, Turn.BUSY):
                 return BatchOutcome(known.now, complete=False, turn=turn)
@@ -95,6 +94,22 @@ class Batch:
                 barrier.ran(tx)
             self._keep(tx, xid, known, outcome)
         return outcome
+
+    @contextmanager
+    def _transaction(self, tx: Transaction) -> Iterator[str]:
+        """Commit with the block; raise TransactionEnded where a handler did before.
+
+        What it raised afterwards is not why: ops that took effect are not done again.
+        """
+        xid: str | None = None
+        try:
+            with tx.transaction():
+                xid = self.lock(tx)
+                yield xid
+        except Raised as raised:
+            if xid is not None and self.state.committed(tx, xid):
+                raise _committed(raised.op) from raised.cause
+            raise
 
     def _keep(
         self, tx: Transaction, xid: str, known: KnownState, outcome: BatchOutcome
@@ -147,10 +162,8 @@ class Batch:
         if returned is not None:
             _refuse_unfinished(ops[0], returned)
         status = tx.pgconn.transaction_status
-        if status == TransactionStatus.INERROR:
-            raise Raised(ops[0], _ended(tx, ops[0]), count)
         if status != TransactionStatus.INTRANS:
-            raise _ended(tx, ops[0])  # it may have committed: nothing is done again
+            raise _ended(status, ops[0], count)
         return count
 
     def _handle_each(self, tx: Transaction, ops: list[Op]) -> int:
@@ -169,7 +182,7 @@ class Batch:
             if returned is not None:
                 _refuse_unfinished(op, returned)
             if pgconn.transaction_status != intrans:
-                raise Raised(op, _ended(tx, op))
+                raise _ended(pgconn.transaction_status, op)
             if clock() >= deadline or stopping():
                 return count
         return len(ops)
@@ -182,17 +195,27 @@ def _refuse_unfinished(op: Op, returned: object) -> None:
         raise Raised(op, Fatal(reason))
 
 
-def _ended(tx: Transaction, op: Op) -> TransactionEnded:
-    if tx.info.transaction_status is TransactionStatus.INERROR:
-        error = TransactionEnded(
-            f"the handler continued after an error of PostgreSQL, at {shown(op)}",
-            hint="raise the error, or run what may fail inside: with tx.transaction():",
-        )
-    else:
-        error = TransactionEnded(
-            f"the handler ended its transaction, at {shown(op)}",
-            hint="the consumer commits: a handler only returns or raises",
-        )
+def _ended(status: int, op: Op, count: int = 1) -> Exception:
+    """Return what stops at a transaction that is no longer open.
+
+    One that failed is rolled back, and what was before the op is done again; one that
+    ended may have been committed: nothing of it is done again.
+    """
+    if status != TransactionStatus.INERROR:
+        return _committed(op)
+    error = TransactionEnded(
+        f"the handler continued after an error of PostgreSQL, at {shown(op)}",
+        hint="raise the error, or run what may fail inside: with tx.transaction():",
+    )
+    return Raised(op, blamed(error, op), count)
+
+
+def _committed(op: Op) -> TransactionEnded:
+    error = TransactionEnded(
+        f"the handler ended its transaction, at {shown(op)}",
+        hint="the consumer commits: a handler only returns or raises. What it committed"
+        " has no position, and comes again at the next start",
+    )
     return blamed(error, op)
 
 

@@ -43,6 +43,10 @@ _MOVE: Final = (
 _SAME_TRANSACTION: Final = (
     f"SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text {IS} %s"
 )
+_COMMITTED: Final = (
+    "SELECT pg_catalog.pg_xact_status(%s::pg_catalog.text::pg_catalog.xid8)"
+    f" {IS} 'committed'"
+)
 _READ_CHUNK: Final = (
     f"SELECT idx FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
     f" AND lsn {IS} %s AND chunk {IS} %s"
@@ -130,6 +134,16 @@ class PartitionState:
     def same_transaction(self, tx: psycopg.Connection[Any], xid: str) -> bool:
         """Return whether it is still the transaction that took the lock."""
         row = self.tables.execute(tx, _SAME_TRANSACTION, (xid,)).fetchone()
+        return bool(row and row[0])
+
+    def committed(self, tx: psycopg.Connection[Any], xid: str) -> bool:
+        """Return whether this transaction was committed, as far as can be told."""
+        if tx.closed:
+            return False
+        try:
+            row = self.tables.execute(tx, _COMMITTED, (xid,)).fetchone()
+        except psycopg.Error:
+            return False
         return bool(row and row[0])
 
     def read(self, tx: psycopg.Connection[Any]) -> StateRow:

@@ -142,6 +142,12 @@ class PartitionSession:
         if runtime.monotonic() - self._flushed_at > _FLUSH_S:
             self._note()
 
+    def note_start(self) -> None:
+        """Take where Kafka let the partition begin for ours, if there was none."""
+        start = self._lane.start_offset
+        if start is not None and self.known.now.next_offset is None:
+            self._see(replace(self.known.now, next_offset=start))
+
     def rest(self) -> float | None:
         """Note how far was seen, sometimes; tell when there is more to note."""
         if not self.holds:

@@ -1,5 +1,6 @@
 """The basic consumer with a real broker: each op at least once, in order."""
 
+import asyncio
 import logging
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from consumer import (
     BasicConsumer,
+    ConsumerRecord,
     Fatal,
     HandlerFailed,
     Kind,
@@ -258,6 +260,31 @@ def test_poison_stops_or_is_shown(basics: Basics) -> None:
     assert len(seen) == 1
 
 
+def test_a_coroutine_function_sees_poison_before_its_offset_is_stored(
+    basics: Basics,
+) -> None:
+    feed = basics.make()
+    feed.send_raw(b"{}")
+    feed.insert(1)
+    feed.flush()
+    parked: list[int] = []
+
+    async def park(record: ConsumerRecord) -> None:
+        await asyncio.sleep(0)
+        parked.append(record.offset)
+
+    async def full(_: ConsumerRecord) -> None:
+        raise OSError("the other topic is away")
+
+    Running(basics.consumer(on_poison=full)).fails(HandlerFailed)
+    assert basics.stored() < 0
+    with basics.consumer(on_poison=park) as consumer:
+        running = Running(consumer)
+        basics.until(1)
+    running.join()
+    assert parked == [0]
+
+
 def test_records_deleted_before_they_were_read_are_told_and_counted(
     basics: Basics, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -394,3 +421,51 @@ print("stopped")
         assert process.stdout.read() == "stopped\n"
         assert process.wait(20) == 0
     assert basics.stored() == 1
+
+
+LATEST = {"auto.offset.reset": "latest"}
+
+
+def test_what_comes_between_two_runs_is_read_also_from_the_latest_on(
+    basics: Basics,
+) -> None:
+    feed = basics.make(partitions=2)
+    feed.insert(0, 1)
+    feed.flush()
+    with basics.consumer(kafka=LATEST) as consumer:
+        running = Running(consumer)
+        wait_until(lambda: basics.stored(0) == 0, 30, "the begin of one is stored")
+        wait_until(lambda: basics.stored(1) == 1, 30, "the begin of the other, too")
+        feed.insert(1, 1)
+        feed.flush()
+        basics.until(1)
+    running.join()
+    feed.insert(2, 0)
+    feed.insert(3, 1)
+    feed.flush()
+    with basics.consumer(kafka=LATEST) as consumer:
+        running = Running(consumer)
+        basics.until(3)
+    running.join()
+    assert basics.handled == {0: ["2"], 1: ["1", "3"]}
+
+
+def test_the_first_op_of_all_is_not_skipped_where_it_stopped_the_consumer(
+    basics: Basics,
+) -> None:
+    feed = basics.make()
+
+    def refuse(_: Op) -> None:
+        raise Fatal
+
+    with basics.consumer(refuse, kafka=LATEST) as consumer:
+        running = Running(consumer)
+        wait_until(consumer.lag, 30, "it reads")
+        feed.insert(0)
+        feed.flush()
+        running.fails(HandlerFailed)
+    with basics.consumer(kafka=LATEST) as consumer:
+        running = Running(consumer)
+        basics.until(1)
+    running.join()
+    assert basics.handled == {0: ["0"]}

@@ -1,10 +1,13 @@
 """`handle_batch` with real servers: the database that one by one makes."""
 
 import asyncio
+import contextlib
+import sys
 import threading
 from collections.abc import Sequence
 
 import pytest
+from confluent_kafka import OFFSET_INVALID
 
 from consumer import (
     Fatal,
@@ -254,3 +257,60 @@ def test_a_coroutine_that_does_not_return_is_cancelled_and_counts_for_nothing(
     running.join()
     assert ends == ["cancelled"]
     assert basics.stored() == 1
+
+
+@pytest.mark.parametrize("coroutine", [False, True])
+def test_an_exit_ends_the_consumer_with_the_batch_that_it_came_from(
+    basics: Basics, coroutine: bool
+) -> None:
+    feed = basics.make()
+    for number in range(40):
+        feed.insert(number)
+    feed.flush()
+    sizes: list[int] = []
+
+    class Blocking:
+        def handle_batch(self, ops: Sequence[Op]) -> None:
+            sizes.append(len(ops))
+            sys.exit(3)
+
+    class Concurrent:
+        async def handle_batch(self, ops: Sequence[Op]) -> None:
+            sizes.append(len(ops))
+            sys.exit(3)
+
+    app = Concurrent() if coroutine else Blocking()
+    error = Running(basics.consumer(app, batch=40)).fails(HandlerFailed)
+    assert isinstance(error.__cause__, SystemExit)
+    assert error.__cause__.code == 3
+    assert len(sizes) == 1
+    assert basics.stored() < 0
+
+
+def test_an_op_whose_coroutine_swallows_its_cancellation_is_not_handled(
+    basics: Basics,
+) -> None:
+    feed = basics.make(partitions=2)
+    feed.insert(0, 0)
+    feed.insert(1, 1)
+    feed.flush()
+    begun = threading.Event()
+
+    async def handle(op: Op) -> None:
+        if op.record.partition == 1:
+            begun.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+            return
+        assert await asyncio.to_thread(begun.wait, 30)
+        task = asyncio.create_task(leave())
+        try:
+            await asyncio.sleep(60)
+        finally:
+            task.exception()
+
+    async def leave() -> None:
+        sys.exit(3)
+
+    Running(basics.consumer(handle)).fails(HandlerFailed)
+    assert (basics.stored(0), basics.stored(1)) == (OFFSET_INVALID, OFFSET_INVALID)

@@ -33,7 +33,7 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database
 from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
 from tests.support.oracles.topic_reader import TopicAdmin
-from tests.support.programs.consumer_thread import Setting, apply
+from tests.support.programs.consumer_thread import Running, Setting, apply
 from walstream.errors import PermissionLacking
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp, Table
@@ -215,6 +215,32 @@ def test_a_handler_that_ends_its_transaction_is_told(
     assert isinstance(
         error, HandlerFailed if statement == "method" else TransactionEnded
     )
+
+
+@pytest.mark.parametrize("then", ["return", "raise", "begin and raise"])
+def test_what_a_handler_committed_is_not_handled_again(
+    setting: Setting, then: str
+) -> None:
+    feed = setting.make()
+    for number in range(3):
+        feed.insert(number)
+    feed.flush()
+
+    def handle(tx: Transaction, op: Op) -> None:
+        apply(tx, op)
+        if op.new["id"] != "2":
+            return
+        tx.execute("COMMIT")
+        if then == "begin and raise":
+            tx.execute("BEGIN")
+        if then != "return":
+            raise Retry
+
+    with setting.consumer(handle) as consumer:
+        error = Running(consumer).fails(TransactionEnded)
+    assert (error.table, error.offset) == ("public.item", 2)
+    assert "comes again" in error.hint
+    assert setting.count() == 3
 
 
 def test_chunks_of_snapshots_that_are_long_past_are_forgotten(setting: Setting) -> None:
@@ -692,3 +718,30 @@ def _transactional(setting: Setting) -> Producer:
     producer = Producer(settings)
     producer.init_transactions(20)
     return producer
+
+
+def test_what_comes_between_two_runs_takes_effect_also_from_the_latest_on(
+    setting: Setting,
+) -> None:
+    """The state knows where each partition began, whatever Kafka forgets."""
+    feed = setting.make(partitions=2)
+    feed.insert(0, 1)
+    feed.flush()
+    latest = {"auto.offset.reset": "latest"}
+
+    def begun() -> bool:
+        found = setting.database.fetch(
+            "SELECT partition, next_offset FROM replication_consumer_state ORDER BY 1"
+        )
+        return setting.failed() or found == [(0, 0), (1, 1)]
+
+    with setting.running(kafka=latest) as running:
+        running.until_read(2)  # and so the tables of the state are there
+        wait_until(begun, 30, "both begins are noted")
+    TopicAdmin(setting.kafka.bootstrap).forget_group(setting.group)
+    feed.insert(1, 0)
+    feed.insert(2, 1)
+    feed.flush()
+    with setting.running(kafka=latest):
+        setting.until(2)
+    assert setting.database.fetch("SELECT id FROM item ORDER BY id") == [(1,), (2,)]

@@ -21,7 +21,7 @@ from confluent_kafka import Producer
 from rich.cells import cell_len
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.oracles import vectors
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.programs.walstream import toml
@@ -375,6 +375,25 @@ def test_deleted_topic_is_an_error(tail: Callable[..., Tail], topics: Topics) ->
     code, out, error = shown.ends()
     assert (code, out) == (3, "")
     assert error == f"walstream: topic '{topic}' was deleted while it was read\n"
+
+
+def test_a_broker_that_restarts_is_waited_for(
+    tail: Callable[..., Tail], own_kafka: OwnKafka
+) -> None:
+    broker = own_kafka()
+    topics = Topics(broker.bootstrap, "")
+    topic = topics.make("t")
+    shown = tail(topic, brokers=broker.bootstrap)
+    assert shown.says().startswith("1 topic, ")
+    topics.write(topic, insert(1))
+    assert "#1 insert" in shown.line()
+    broker.stop()
+    assert "; waiting until it answers" in shown.says()
+    broker.start()
+    assert shown.says() == "Kafka answers again\n"
+    topics.write(topic, insert(2))
+    assert "#2 insert" in shown.line()
+    assert shown.ends(signal.SIGTERM) == (0, "", "")
 
 
 def test_reader_that_has_enough_is_no_error(

@@ -1,5 +1,6 @@
 """Reading topics from offsets, on a real broker."""
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 
@@ -136,6 +137,66 @@ def test_error_of_one_partition_takes_no_record_of_another_with_it(
             offsets += [record.offset for record in reader.poll(0.1)]
         except TopicLost:
             errors += 1
+
+
+def test_every_partition_that_is_read_no_further_is_named(
+    reader: TopicReader, topic: str
+) -> None:
+    both = {Partition(topic, 0), Partition(topic, 1)}
+    reader.assign(dict.fromkeys(both, 99))
+    told: list[TopicLost] = []
+    deadline = time.monotonic() + 30
+    while sum(len(one.partitions) for one in told) < len(both):
+        assert time.monotonic() < deadline
+        try:
+            assert reader.poll(0.1) == []
+        except TopicLost as lost:
+            told.append(lost)
+    assert {one for error in told for one in error.partitions} == both
+    for error in told:
+        assert all(
+            f"{name}[{number}]" in str(error) for name, number in error.partitions
+        )
+
+
+def test_a_loss_is_told_though_another_partition_gave_nothing_yet(
+    kafka: KafkaServer, topic_prefix: str
+) -> None:
+    """Retention takes of both: what an aborted transaction left, and what is unread."""
+    name = f"{topic_prefix}both"
+    admin = TopicAdmin(kafka.bootstrap)
+    admin.create(name, 2, retention_ms="-1")
+    aborted = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name})
+    aborted.init_transactions(30)
+    aborted.begin_transaction()
+    for _ in range(10):
+        aborted.produce(name, b"aborted", partition=0)
+    assert aborted.flush(30) == 0
+    aborted.abort_transaction(30)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "batch.num.messages": 9})
+    for _ in range(3000):
+        producer.produce(name, b"x" * 1000, partition=1)
+        producer.poll(0)
+    assert producer.flush(30) == 0
+    little = {  # is fetched at once, so that most is still to come
+        "queued.min.messages": 10,
+        "queued.max.messages.kbytes": 64,
+        "fetch.message.max.bytes": 20_000,
+        "fetch.max.bytes": 20_000,
+        "message.max.bytes": 10_000,
+    }
+    with TopicReader({"bootstrap.servers": kafka.bootstrap, **little}) as reader:
+        wait_until(lambda: reader.topics().get(name) == 2, 30, "topic is known")
+        span = Span(from_beginning=True)
+        follower = Follower(reader, [name], span, lambda _: None)
+        follower.begin()
+        end = time.monotonic() + 60
+        batches = follower.batches(lambda: time.monotonic() > end)
+        assert next(batches)[0].partition == 1
+        admin.delete_before(name, 10, 0)
+        admin.delete_before(name, 2900, 1)
+        with pytest.raises(TopicLost, match=re.escape(f"{name}[1]")):
+            list(batches)
 
 
 def test_partitions_come_and_go_while_others_are_read(

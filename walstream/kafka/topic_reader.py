@@ -90,6 +90,7 @@ class TopicReader:
         self._ends: dict[Partition, int] = {}  # where nothing more was, last
         self._ready: list[TopicRecord] = []  # received, and not given yet
         self._failed: WalstreamError | None = None  # raised after what came before it
+        self._lost: dict[Partition, TopicLost] = {}  # likewise, and read no further
         self._heard: dict[int, KafkaError] = {}  # by code, since a broker answered
         try:
             self._consumer = Consumer(
@@ -189,6 +190,7 @@ class TopicReader:
         self._next = dict(offsets)
         self._ends.clear()
         self._ready.clear()
+        self._lost.clear()
         self._consumer.assign(
             [TopicPartition(*one, offset) for one, offset in offsets.items()]
         )
@@ -207,18 +209,29 @@ class TopicReader:
         for one in partitions:
             del self._next[one]
             self._ends.pop(one, None)
+            self._lost.pop(one, None)
 
     def poll(self, timeout_s: float, limit: int = 1000) -> list[TopicRecord]:
-        """Wait for a record, and take what else is there already. Empty: none came."""
-        if not self._ready and self._failed is None:
+        """Wait for a record, and take what else is there already. Empty: none came.
+
+        TopicLost names the partitions that are read no further, once; the others go on.
+        """
+        if not self._ready and self._failed is None and not self._lost:
             self._fetch(timeout_s, limit)
         ready, self._ready = self._ready, []
-        if not ready and self._failed is not None:
-            failed, self._failed = self._failed, None
-            raise failed
+        if not ready:
+            self._raise_failure()
         for record in ready:
             self._next[Partition(record.topic, record.partition)] = record.offset + 1
         return ready
+
+    def _raise_failure(self) -> None:
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        lost, self._lost = self._lost, {}
+        if lost:
+            raise _lost(lost)
 
     def _fetch(self, timeout_s: float, limit: int) -> None:
         # consume() alone would wait for as many as the limit
@@ -232,11 +245,16 @@ class TopicReader:
             error = message.error()
             if error is None:
                 self._ready.append(record_of(message))
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - likewise
-                one = Partition(message.topic() or "", message.partition() or 0)
+                continue
+            one = Partition(message.topic() or "", message.partition() or 0)
+            if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - likewise
                 self._ends[one] = message.offset() or 0
-            elif error.code() not in _PASSING and self._failed is None:
-                self._failed = _failure(error, f"reading {message.topic()!r}")
+            elif error.code() not in _PASSING:
+                failed = _failure(error, f"reading {one.topic}[{one.number}]")
+                if isinstance(failed, TopicLost):
+                    self._lost[one] = failed
+                elif self._failed is None:
+                    self._failed = failed
 
     def reached(self, bounds: Mapping[Partition, OffsetBounds]) -> bool:
         """Whether all that lies below these ends has been read.
@@ -273,6 +291,17 @@ def record_of(message: Message) -> TopicRecord:
         headers=cast("Headers", message.headers() or ()),
         timestamp_ms=None if kind == _NO_TIMESTAMP else timestamp_ms,
     )
+
+
+def _lost(lost: Mapping[Partition, TopicLost]) -> TopicLost:
+    """Return one error of several partitions."""
+    (_, first), *others = sorted(lost.items())
+    text = str(first.args[0])
+    if others:
+        text += f"; likewise {', '.join(f'{one[0]}[{one[1]}]' for one, _ in others)}"
+    error = TopicLost(text, hint=first.hint)
+    error.partitions = frozenset(lost)
+    return error
 
 
 def _failure(error: KafkaError, doing: str) -> WalstreamError:

@@ -1,5 +1,6 @@
 """Records that are no op."""
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -41,3 +42,37 @@ def test_a_misspelt_policy_is_refused() -> None:
     assert checked("skip") == "skip"
     with pytest.raises(ValueError, match="on_poison"):
         checked(cast("Any", "ignore"))
+
+
+async def park(_: ConsumerRecord) -> None: ...
+
+
+class Parking:
+    async def __call__(self, _: ConsumerRecord) -> None: ...
+
+
+@pytest.mark.parametrize("policy", [park, Parking()])
+def test_a_coroutine_function_is_refused_where_nobody_would_await_it(
+    policy: Any,
+) -> None:
+    with pytest.raises(TypeError, match="no coroutine function"):
+        checked(policy)
+    assert checked(policy, coroutines=True) is policy
+
+
+@pytest.mark.parametrize("coroutines", [False, True])
+def test_a_generator_function_is_refused(coroutines: bool) -> None:
+    def never(record: ConsumerRecord) -> Iterator[ConsumerRecord]:
+        yield record
+
+    with pytest.raises(TypeError, match="generator"):
+        checked(never, coroutines=coroutines)
+
+
+def test_an_awaitable_that_is_returned_is_run_or_stops() -> None:
+    with pytest.raises(HandlerFailed) as caught:
+        meet(lambda record: park(record), _RECORD, _REASON)  # noqa: PLW0108 - a plain function
+    assert "coroutine, which is never awaited" in str(caught.value.__cause__)
+    returned: list[object] = []
+    meet(lambda _: 7, _RECORD, _REASON, returned.append)
+    assert returned == [7]

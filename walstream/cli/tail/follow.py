@@ -48,6 +48,7 @@ class Ending:
 
 _POLL_S: Final = 0.2  # how late an end may be noticed
 _LOOK_S: Final = 2.0  # how late a new topic may be
+_PATIENCE_S: Final = 60.0  # with an outage, of who reads to the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,10 @@ class Follower:
         self._bounds: dict[Partition, OffsetBounds] = {}  # at the start
         # of partitions that are read from their past, and gave nothing yet
         self._fresh: dict[Partition, OffsetBounds] = {}
+        self._losses: list[TopicLost] = []  # that are to be looked into
+        self._look_at = 0.0
+        self._away_since: float | None = None
+        self._said: set[str] = set()  # what passes, of single partitions
         self._too_early: set[Partition] = set()  # those without a record of `since`
         self._since_ms: int | None = None
         if span.since is not None:
@@ -158,13 +163,13 @@ class Follower:
 
     def batches(self, ended: Callable[[], bool]) -> Iterator[list[TopicRecord]]:
         """Yield records as they arrive, in each partition in its order."""
-        look_at = time.monotonic() + _LOOK_S
+        self._look_at = time.monotonic() + _LOOK_S
         while not ended() and not self._reached():
             if records := [one for one in self._poll() if self._is_wanted(one)]:
                 yield records
-            if time.monotonic() >= look_at:
+            if time.monotonic() >= self._look_at:
                 self._look()
-                look_at = time.monotonic() + _LOOK_S
+                self._look_at = time.monotonic() + _LOOK_S
 
     def _reached(self) -> bool:
         return self._span.until_end and self._reader.reached(self._bounds)
@@ -186,31 +191,70 @@ class Follower:
         try:
             records = self._reader.poll(_POLL_S)
         except TopicLost as lost:
-            before = set(self._topics)
-            self._look()  # which says it better
-            if before == self._topics.keys():
-                self._begin_later(lost)
+            self._losses.append(lost)
+            self._look_at = 0.0  # now: it may say it better
+            return []
+        except Transient as error:
+            if self._span.until_end:
+                raise
+            self._say_once(str(error.args[0]))
             return []
         if self._fresh:
             for one in {Partition(each.topic, each.partition) for each in records}:
                 self._fresh.pop(one, None)
         return records
 
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._tell(f"{text}; continuing")
+
+    def _look(self) -> None:
+        """See what came, what went and what was lost; wait while Kafka is away."""
+        try:
+            existing = self._reader.topics()
+            for topic, partitions in list(self._topics.items()):
+                if existing.get(topic, 0) < partitions:
+                    self._lose(topic)
+            while self._losses:
+                self._begin_later(self._losses[-1])
+                self._losses.pop()
+            if not self._span.until_end:
+                self._find(existing)
+        except Transient as error:
+            self._wait_for_kafka(error)
+            return
+        if self._away_since is not None:
+            self._away_since = None
+            self._tell("Kafka answers again")
+
+    def _wait_for_kafka(self, error: Transient) -> None:
+        """Report an outage once; with `until_end`, raise it after a while."""
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+            self._tell(f"{error.args[0]}; waiting until it answers")
+        if self._span.until_end and now - self._away_since > _PATIENCE_S:
+            raise error
+
     def _begin_later(self, lost: TopicLost) -> None:
         """Go on behind what was deleted before anything was read; else raise."""
-        later = later_bounds(self._reader, self._fresh, lost)
+        named = [Partition(*one) for one in lost.partitions]
+        gone = {one for one in named if self._is_read(one)}
+        if named and not gone:
+            return
+        later = later_bounds(self._reader, self._fresh, gone, lost)
         self._fresh |= later
         self._reader.drop(later)
         self._reader.add({one: where.first for one, where in later.items()})
 
-    def _look(self) -> None:
-        """See what came and what went."""
-        existing = self._reader.topics()
-        for topic, partitions in list(self._topics.items()):
-            if existing.get(topic, 0) < partitions:
-                self._lose(topic)
+    def _is_read(self, one: Partition) -> bool:
+        """Return whether anything of a partition is still waited for."""
+        if one.number >= self._topics.get(one.topic, 0):
+            return False  # its topic was deleted
         if not self._span.until_end:
-            self._find(existing)
+            return True
+        return not self._reader.reached({one: self._bounds[one]})
 
     def _lose(self, topic: str) -> None:
         if self._span.until_end or topic in self._wanted:
@@ -246,23 +290,25 @@ class Follower:
 
 
 def later_bounds(
-    reader: RecordReader, bounds: Mapping[Partition, OffsetBounds], lost: TopicLost
+    reader: RecordReader,
+    bounds: Mapping[Partition, OffsetBounds],
+    gone: Collection[Partition],
+    lost: TopicLost,
 ) -> dict[Partition, OffsetBounds]:
-    """Return the bounds whose first records retention deleted, with those of now.
+    """Return the bounds of lost partitions whose first records retention deleted.
 
-    Raises `lost` where that is not why it was raised. The ends stay, and a partition
+    Raises `lost` where that is not why, for one of them. The ends stay, and a partition
     that is empty now may begin behind its end.
     """
-    now = reader.bounds(sorted({one.topic for one in bounds}))
-    later: dict[Partition, OffsetBounds] = {}
-    for one, where in bounds.items():
-        found = now.get(one)
-        if found is None or found.end < where.end:
-            raise lost  # another topic has its name
-        if found.first > where.first:
-            later[one] = OffsetBounds(found.first, where.end)
-    if not later:
+    if not gone or not bounds.keys() >= set(gone):
         raise lost
+    now = reader.bounds(sorted({one.topic for one in gone}))
+    later: dict[Partition, OffsetBounds] = {}
+    for one in gone:
+        where, found = bounds[one], now.get(one)
+        if found is None or found.end < where.end or found.first <= where.first:
+            raise lost  # another topic has its name
+        later[one] = OffsetBounds(found.first, where.end)
     return later
 
 

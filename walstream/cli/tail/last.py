@@ -50,7 +50,8 @@ class LastChanges:
             try:
                 self._fill(starts, pick, ended)
             except TopicLost as lost:
-                self._bounds |= later_bounds(self._reader, self._bounds, lost)
+                gone = {Partition(*one) for one in lost.partitions}
+                self._bounds |= later_bounds(self._reader, self._bounds, gone, lost)
                 continue
             left = {
                 one

@@ -14,11 +14,23 @@ import pytest
 
 from walstream.cli.tail import follow
 from walstream.cli.tail.follow import Follower, Span
-from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
+from walstream.errors import (
+    ConfigError,
+    PermissionLacking,
+    TopicLost,
+    Transient,
+    WalstreamError,
+)
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicRecord
 
 ALL = Span(from_beginning=True, until_end=True)
+
+
+def gone(*partitions: Partition) -> TopicLost:
+    error = TopicLost(f"records of {partitions[0].topic} are gone")
+    error.partitions = frozenset(partitions)
+    return error
 
 
 class Shelf:
@@ -28,10 +40,14 @@ class Shelf:
         self.ends = {name.replace("__", "."): end for name, end in ends.items()}
         self.firsts: dict[str, int] = {}  # what retention left
         self.next: dict[Partition, int] = {}
+        self.lost: set[Partition] = set()  # read no further, and told
+        self.away: list[WalstreamError] = []
         self.failing_bounds: list[WalstreamError] = []
         self.failing_poll: list[WalstreamError] = []
 
     def topics(self) -> dict[str, int]:
+        if self.away:
+            raise self.away.pop()
         return {name: len(ends) for name, ends in self.ends.items()}
 
     def bounds(self, topics: Iterable[str]) -> dict[Partition, OffsetBounds]:
@@ -56,6 +72,7 @@ class Shelf:
 
     def assign(self, offsets: Mapping[Partition, int]) -> None:
         self.next = dict(offsets)
+        self.lost.clear()
 
     def add(self, offsets: Mapping[Partition, int]) -> None:
         assert not self.next.keys() & offsets.keys()
@@ -64,15 +81,24 @@ class Shelf:
     def drop(self, partitions: Collection[Partition]) -> None:
         for one in partitions:
             del self.next[one]
+            self.lost.discard(one)
 
     def poll(self, timeout_s: float) -> list[TopicRecord]:
         assert timeout_s < 1
         if self.failing_poll:
             raise self.failing_poll.pop()
         records = []
+        lost = {
+            one
+            for one, offset in self.next.items()
+            if offset < self.firsts.get(one.topic, 0) and one not in self.lost
+        }
+        if lost:
+            self.lost |= lost
+            raise gone(*sorted(lost))
         for one, offset in self.next.items():
-            if offset < self.firsts.get(one.topic, 0):
-                raise TopicLost(f"records of {one.topic} are gone")
+            if one in self.lost:
+                continue
             ends = self.ends.get(one.topic, [])
             end = ends[one.number] if one.number < len(ends) else 0
             records += [
@@ -264,11 +290,98 @@ def test_client_that_misses_a_topic_is_asked_what_went() -> None:
     watch = Watch(Shelf(a=[1], b=[1]), "?")
     watch.follower.begin()
     del watch.shelf.ends["a"]
-    watch.shelf.failing_poll = [TopicLost("unknown partition")]
+    watch.shelf.failing_poll = [gone(Partition("a", 0))]
     watch.read()
     assert watch.told[1:] == ["topic a was deleted"]
     watch.shelf.failing_poll = [TopicLost("records are gone")]
     with pytest.raises(TopicLost, match="records are gone"):
+        watch.read()
+
+
+def test_a_topic_that_goes_takes_no_loss_of_another_with_it() -> None:
+    watch = Watch(Shelf(a=[1], b=[1]), "?")
+    watch.follower.begin()
+    del watch.shelf.ends["a"]
+    watch.shelf.failing_poll = [gone(Partition("a", 0), Partition("b", 0))]
+    with pytest.raises(TopicLost, match="are gone"):
+        watch.read()
+
+
+class Marked(Shelf):
+    """Topic `m` has nothing but markers of transactions, which are no records."""
+
+    def poll(self, timeout_s: float) -> list[TopicRecord]:
+        return [one for one in super().poll(timeout_s) if one.topic != "m"]
+
+
+@pytest.mark.parametrize("firsts", [{"a": 5, "m": 2}, {"a": 5}], ids=str)
+def test_a_loss_is_not_cured_by_a_partition_that_gave_nothing_yet(
+    firsts: dict[str, int],
+) -> None:
+    watch = Watch(Marked(a=[3], m=[3]), "?", span=Span(from_beginning=True))
+    watch.follower.begin()
+    assert len(watch.read()) == 3
+    # the records of `m` go, of which nothing was shown, and some of `a`
+    watch.shelf.next[Partition("m", 0)] = 0
+    watch.shelf.ends["a"] = [9]
+    watch.shelf.firsts = firsts
+    with pytest.raises(TopicLost, match="records of a are gone"):
+        watch.read()
+
+
+def test_what_was_read_to_the_end_may_be_deleted() -> None:
+    watch = Watch(Shelf(a=[3], b=[6]), "?", span=ALL)
+    watch.follower.begin()
+    watch.shelf.next |= {Partition("a", 0): 3, Partition("b", 0): 2}
+    watch.shelf.failing_poll = [gone(Partition("a", 0))]
+    assert [one[0] for one in watch.read(9)] == ["b"] * 4
+
+
+def test_kafka_that_is_away_is_said_once_and_waited_for() -> None:
+    watch = Watch(Shelf(a=[1]), "a")
+    watch.follower.begin()
+    watch.shelf.away = [Transient("nobody answers")] * 3
+    watch.shelf.failing_poll = [Transient("one partition hangs")] * 2
+    assert watch.read(5) == []
+    assert watch.told[1:] == [
+        "one partition hangs; continuing",
+        "nobody answers; waiting until it answers",
+        "Kafka answers again",
+    ]
+    watch.shelf.ends["a"] = [2]
+    watch.shelf.away = [Transient("nobody answers")]
+    assert watch.read(5) == [("a", 0, 1)]
+    assert watch.told[-2:] == watch.told[2:4]
+
+
+def test_a_loss_is_looked_into_when_kafka_answers() -> None:
+    watch = Watch(Shelf(a=[9]), "a", span=Span(from_beginning=True))
+    watch.follower.begin()
+    watch.shelf.firsts["a"] = 7
+    watch.shelf.failing_bounds = [Transient("nobody answers")] * 2
+    assert watch.read(9) == [("a", 0, 7), ("a", 0, 8)]
+    assert watch.told[-1] == "Kafka answers again"
+
+
+def test_who_wants_an_end_does_not_wait_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = Watch(Shelf(a=[9]), "a", span=ALL)
+    watch.follower.begin()
+    watch.shelf.ends["a"] = [2]  # and no more comes
+    watch.shelf.away = [Transient("nobody answers")] * 99
+    watch.read(9)
+    monkeypatch.setattr(follow, "_PATIENCE_S", 0.0)
+    with pytest.raises(Transient, match="nobody answers"):
+        watch.read(9)
+
+
+@pytest.mark.parametrize("error", [PermissionLacking("denied"), ConfigError("wrong")])
+def test_what_lasts_is_not_waited_for(error: WalstreamError) -> None:
+    watch = Watch(Shelf(a=[1]), "a")
+    watch.follower.begin()
+    watch.shelf.away = [error]
+    with pytest.raises(type(error)):
         watch.read()
 
 

@@ -1,6 +1,7 @@
 """Coroutines of handlers, in one loop."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -47,8 +48,9 @@ def test_an_error_comes_to_the_caller(loop: EventLoop) -> None:
 
     with pytest.raises(ValueError, match="mine"):
         loop.result_of(fail(ValueError("mine")))
-    with pytest.raises(RuntimeError, match="SystemExit"):
-        loop.result_of(fail(SystemExit()))
+    with pytest.raises(SystemExit) as exit_of:
+        loop.result_of(fail(SystemExit(3)))
+    assert exit_of.value.code == 3
 
     async def fine() -> int:
         return 1
@@ -90,6 +92,52 @@ def test_a_cancelled_coroutine_is_no_exception_of_its_handler(loop: EventLoop) -
 
     with pytest.raises(asyncio.CancelledError):
         loop.result_of(cancelled())
+
+
+def test_a_coroutine_that_swallows_its_cancellation_did_not_return(
+    loop: EventLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A task that a handler started ends the loop, and with it all other coroutines."""
+    begun = threading.Event()
+
+    async def swallow() -> str:
+        begun.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "handled"
+
+    async def leave() -> None:
+        async def work() -> None:
+            raise SystemExit
+
+        task = asyncio.create_task(work())
+        try:
+            await asyncio.sleep(60)
+        finally:
+            task.exception()
+
+    with ThreadPoolExecutor(2) as pool:
+        swallowing = pool.submit(loop.result_of, swallow())
+        assert begun.wait(20)
+        leaving = pool.submit(loop.result_of, leave())
+        assert isinstance(leaving.exception(20), asyncio.CancelledError)
+        assert isinstance(swallowing.exception(20), asyncio.CancelledError)
+    loop.close()
+    assert "raised SystemExit, which ended the event loop" in caplog.text
+
+
+def test_a_time_limit_that_a_handler_met_by_itself_is_no_cancellation(
+    loop: EventLoop,
+) -> None:
+    async def patient() -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return "later"
+        return "met"
+
+    assert loop.result_of(patient()) == "later"
 
 
 def test_what_comes_after_the_end_is_cancelled_at_once(loop: EventLoop) -> None:

@@ -5,13 +5,13 @@ import threading
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from consumer.group.assigned_partition import AssignedPartition
-from consumer.group.fetcher import Fetcher, left
+from consumer.group.fetcher import Fetcher
 from consumer.group.settings import consumer_settings
 from tests.support.deadline import wait_until
-from tests.support.servers.mock_kafka import Mocked
+from tests.support.servers.mock_kafka import PARTITIONS, Mocked
 from tests.support.servers.slow_link import SlowLink
 from walstream.testing.servers.port import free_port
 
@@ -106,19 +106,29 @@ def test_kafka_away_is_one_line_and_its_return_another(
     assert not [one for one in more if "no connection" in one]
 
 
-def test_a_close_that_never_returns_is_left_behind() -> None:
-    held = threading.Event()
+def test_where_a_partition_begins_at_its_end_is_stored_before_a_record_comes() -> None:
+    kafka, wish = Mocked(), threading.Event()
+    kafka.write("t", 3)
+    settings = consumer_settings(
+        "g", {"bootstrap.servers": kafka.bootstrap, "auto.offset.reset": "latest"}
+    )
+    lanes: list[AssignedPartition] = []
 
-    def close() -> None:
-        held.wait()
+    def make_work(lane: AssignedPartition) -> Nothing:
+        lanes.append(lane)
+        return Nothing()
 
-    assert not left(close, 0.05)
-    held.set()
-
-
-def test_what_a_close_raises_is_raised() -> None:
-    def fails() -> None:
-        raise RuntimeError("closed already")
-
-    with pytest.raises(RuntimeError, match="closed already"):
-        left(fails)
+    fetcher = Fetcher(settings, ["t"], make_work, wish, stop_timeout_s=20, threads=1)
+    thread = threading.Thread(target=fetcher.run)
+    thread.start()
+    try:
+        wait_until(
+            lambda: [lane.stored for lane in lanes] == [3] * PARTITIONS, 30, "stored"
+        )
+    finally:
+        wish.set()
+        thread.join(30)
+    assert {lane.handled for lane in lanes} == {None}
+    with Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"}) as asking:
+        where = [TopicPartition("t", number) for number in range(PARTITIONS)]
+        assert {one.offset for one in asking.committed(where, timeout=30)} == {3}

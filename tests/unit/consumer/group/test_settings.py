@@ -42,6 +42,13 @@ def test_defaults_stand_behind_what_is_given() -> None:
     assert max_poll_interval_s({"max.poll.interval.ms": "9000"}) == 9
 
 
+@pytest.mark.parametrize("begin", ["latest", "error"])
+def test_who_begins_at_the_end_is_told_where_that_is(begin: str) -> None:
+    told = "enable.partition.eof"
+    assert consumer_settings("g", {})[told] is False
+    assert consumer_settings("g", {"auto.offset.reset": begin})[told] is True
+
+
 def test_the_brokers_own_protocol_takes_no_strategy() -> None:
     settings = consumer_settings("g", {"group.protocol": "consumer"})
     assert "partition.assignment.strategy" not in settings

@@ -10,8 +10,10 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from consumer.error_text import handler_failed
+from consumer.errors import TransactionEnded
 from consumer.group.assigned_partition import Place
-from consumer.handler import BatchHooks, Transaction
+from consumer.handler import BatchHooks, Retry, Transaction
+from consumer.op import Op
 from consumer.state.batch import Batch, Raised, reached
 from consumer.state.partition_state import NEVER, KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan, Planner
@@ -60,12 +62,18 @@ def plan_of(count: int) -> BatchPlan:
 class LockedState:
     """A state that is ours, and that nothing may move."""
 
+    ended = False  # its transaction, by a COMMIT
+
     def lock(self, _: Transaction) -> str:
         return "7"
 
+    def committed(self, _: Transaction, xid: str) -> bool:
+        return self.ended and xid == "7"
+
 
 class OpenTransaction:
-    pgconn = SimpleNamespace(transaction_status=TransactionStatus.INTRANS)
+    def __init__(self) -> None:
+        self.pgconn = SimpleNamespace(transaction_status=TransactionStatus.INTRANS)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -75,16 +83,16 @@ class OpenTransaction:
 async def work(*_: object) -> None: ...
 
 
-def run(**options: Any) -> None:
+def run(tx: OpenTransaction | None = None, **options: Any) -> None:
     batch = Batch(
-        cast("PartitionState", LockedState()),
+        cast("PartitionState", options.pop("state", LockedState())),
         options.pop("handler", lambda *_: None),
         60,
         lambda: False,
         **options,
     )
     known = KnownState(_BEFORE, _BEFORE, {})
-    batch.run(cast("Transaction", OpenTransaction()), plan_of(2), known)
+    batch.run(cast("Transaction", tx or OpenTransaction()), plan_of(2), known)
 
 
 @pytest.mark.parametrize("name", ["handler", "batch_handler"])
@@ -99,6 +107,43 @@ def test_an_op_whose_handler_only_returned_its_work_is_not_taken_for_handled(
         run(**{name: returned})
     assert raised.value.count == 1  # and so it does not come again in halves
     assert said in str(handler_failed(raised.value.op, raised.value.cause))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (TransactionStatus.IDLE, TransactionEnded),
+        (TransactionStatus.INERROR, Raised),
+    ],
+)
+def test_only_a_transaction_that_failed_is_done_again_up_to_its_op(
+    status: TransactionStatus, kind: type[Exception]
+) -> None:
+    tx = OpenTransaction()
+
+    def handle(_: Transaction, op: Op) -> None:
+        if op.lsn == 5:
+            tx.pgconn.transaction_status = status
+
+    with pytest.raises(kind) as stopped:
+        run(tx, handler=handle)
+    error = getattr(stopped.value, "cause", stopped.value)
+    assert isinstance(error, TransactionEnded)
+    assert error.lsn == 5
+
+
+@pytest.mark.parametrize("name", ["handler", "batch_handler"])
+def test_what_a_handler_raises_after_its_commit_is_not_why_it_stops(name: str) -> None:
+    state = LockedState()
+
+    def handle(*_: object) -> None:
+        state.ended = True
+        raise Retry
+
+    options: dict[str, Any] = {name: handle}
+    with pytest.raises(TransactionEnded) as stopped:
+        run(state=state, **options)
+    assert isinstance(stopped.value.__cause__, Retry)
 
 
 @pytest.mark.parametrize("name", ["begin_batch", "end_batch"])
