@@ -19,10 +19,15 @@ from walstream.state.lock import FolderLock, holder
 
 
 def destroy(
-    config: Config, name: str, consent: Callable[[Teardown], bool]
+    config: Config,
+    name: str,
+    consent: Callable[[Teardown], bool],
+    *,
+    adopt: bool = False,
 ) -> Teardown | None:
     """Drop all that a source made for itself; return what was dropped.
 
+    A slot that no state claims stays, unless `adopt` says that it is the source's.
     `consent` is asked first; None: it refused. Raises Transient while an instance runs
     on the state, another one reads a slot, or what it agreed to changed meanwhile;
     HistoryError for the slots of another server. A second call finds nothing to drop.
@@ -30,7 +35,7 @@ def destroy(
     state = Path(config.state)
     config.source(name)
     _refuse_running(state, name)
-    with planned(config, name) as (shown, _):
+    with planned(config, name, adopt=adopt) as (shown, _):
         pass  # no session waits for a person
     if shown.empty:
         return shown
@@ -39,7 +44,7 @@ def destroy(
     lock = FolderLock(state)
     lock.acquire()
     try:
-        with planned(config, name) as (teardown, connection):
+        with planned(config, name, adopt=adopt) as (teardown, connection):
             _refuse_changed(config, shown, teardown)
             if connection is not None:
                 _drop(connection, teardown)

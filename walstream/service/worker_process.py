@@ -288,7 +288,8 @@ class WorkerProcess:
             _log.error(
                 f"worker died by signal {-code}: the state in {folder} may be damaged",
                 **{SOURCE: self.name},
-                hint=f"restore {folder}, or: walstream positions reset {self.name}",
+                hint=f"restore {folder}, or: walstream positions reset {self.name}"
+                " --adopt-slot",
             )
         now = runtime.monotonic()
         wait_s = self.restarts.end(code, lived_s, now, stopping=stopping)

@@ -112,7 +112,7 @@ def test_a_damaged_state_is_refused_with_what_is_to_be_done(
     (state / "data.mdb").write_bytes(b"\xff" * 20_000)
     with pytest.raises(StateDamaged, match="nothing was dropped") as refused:
         destroy(loaded(tmp_path, STREAMED), "app", agree)
-    assert "walstream positions reset app" in refused.value.hint
+    assert "walstream positions reset app --adopt-slot" in refused.value.hint
     assert "walstream destroy app" in refused.value.hint
     assert (state / "data.mdb").exists()
 
