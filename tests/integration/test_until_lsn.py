@@ -172,6 +172,41 @@ def test_an_lsn_behind_the_header_of_a_segment_is_reached(
     assert walstream.wait() == 0, walstream.text
 
 
+def test_rows_of_a_table_that_is_new_are_waited_for(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """They were committed before; the stream has none of what came before it."""
+    database.execute(_TABLE)
+    walstream = runs(database.dsn, source={"tables": ["*.*"], "backfill": "initial"})
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0, walstream.text
+    database.execute(
+        "CREATE TABLE late (id int PRIMARY KEY);"
+        " INSERT INTO late SELECT generate_series(1, 5000)"
+    )
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0, walstream.text
+    (waits,) = walstream.said("waiting for existing rows")
+    assert waits["tables"] == "public.late"
+    assert walstream.said("everything up to the LSN is delivered")
+    reader.count(5000)
+
+
+def test_rows_that_cannot_be_sent_are_named_by_an_end_with_5(
+    database: Database, runs: Runs
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn, source={"tables": ["*.*"], "backfill": "initial"})
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0, walstream.text
+    database.execute(
+        "CREATE TABLE late (id int PRIMARY KEY, v text);"
+        " INSERT INTO late VALUES (1, repeat('x', 2000000))"  # no topic takes it
+    )
+    walstream.start("--until-lsn", "now").ends_with(5, "not sent: public.late")
+    assert not walstream.said("everything up to the LSN is delivered")
+
+
 @pytest.mark.parametrize("text", ["soon", "12", "0/XY"])
 def test_what_is_no_lsn_is_refused(database: Database, runs: Runs, text: str) -> None:
     runs(database.dsn).start("--until-lsn", text).ends_with(2, "neither an LSN")

@@ -71,6 +71,8 @@ class PostgresRunner:
         # one that ended before its stream began says nothing of those before
         if drained and pipeline is not None and not pipeline.leaving:
             stored_state.drained(self._positions)
+        if self.ended and self._until != NEVER:
+            self._session.check_delivered()
         return drained
 
     @property
