@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.support.fixtures.postgres import (
@@ -21,7 +22,7 @@ from tests.support.servers.standby import Standby
 from tests.support.slot_reader import reading
 from walstream.admin.destroy import destroy as destroy_source
 from walstream.admin.known_source import UNCLAIMED, Kept
-from walstream.admin.teardown import Teardown
+from walstream.admin.teardown import Teardown, planned
 from walstream.config import load
 from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.pipeline.ports import Position
@@ -383,3 +384,66 @@ def test_a_standby_has_slots_of_its_own(
         still.note(still.position)
         standby.configuration.write_text(toml(standby.document()))
         still.is_refused(ConfigError, "is a standby", still.walstream.slot)
+
+
+def test_half_way_it_says_what_is_dropped_already(still: Still) -> None:
+    slot = still.walstream.slot
+    still.make(slot)
+    still.note(still.position)
+    with psycopg.connect(still.database.dsn) as holder:
+        holder.execute("ALTER PUBLICATION walstream SET (publish = 'insert')")
+        done = destroy(still.walstream, "--yes")
+        holder.rollback()
+    assert done.returncode == 5
+    assert f"dropped already: slot {slot}" in done.stderr
+    assert "what is left is dropped by: walstream destroy app -c " in done.stderr
+    assert "tries again" not in done.stderr
+    assert slots(still.database) == []
+    assert publications(still.database) == ["walstream"]
+    assert still.walstream.state.is_dir()
+    assert destroy(still.walstream, "--yes").returncode == 0
+    assert publications(still.database) == []
+    assert not still.walstream.state.exists()
+
+
+def test_a_publication_of_the_same_name_elsewhere_is_another_one(
+    still: Still, newest_postgres: PostgresServer
+) -> None:
+    still.make(still.walstream.slot)
+    still.note(still.position)
+    document = still.walstream.document()
+    document["sinks"]["kafka"]["topic"] = "t.{source}.{schema}.{table}"
+    other = {**document["sources"][SOURCE], "slot": f"{still.walstream.slot}_other"}
+    document["sources"]["other"] = other
+    still.walstream.configuration.write_text(toml(document))
+    stays = Kept(
+        "publication walstream",
+        "source other names it, too",
+        'DROP PUBLICATION "walstream";',
+    )
+    with planned(load(still.walstream.configuration, {}), SOURCE) as (plan, _):
+        assert list(plan.stays) == [stays]
+    with temporary_database(newest_postgres) as elsewhere:
+        other["dsn"] = elsewhere.dsn
+        still.walstream.configuration.write_text(toml(document))
+        done = still.destroy()
+    assert done is not None
+    assert done.publications == ["walstream"]
+    assert publications(still.database) == []
+
+
+def test_a_state_folder_that_is_a_link_goes_with_what_it_leads_to(
+    still: Still, tmp_path: Path
+) -> None:
+    still.make(still.walstream.slot)
+    still.note(still.position)
+    state, target = still.walstream.state, tmp_path / "volume"
+    state.rename(target)
+    state.symlink_to(target)
+    done = destroy(still.walstream, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"{state}, a link to {target}" in " ".join(done.stdout.split())
+    assert not target.exists()
+    assert not any(one.name.startswith(SOURCE) for one in state.parent.iterdir())
+    again = destroy(still.walstream, "--yes")
+    assert "has no slot, no publication and no state" in again.stdout

@@ -1,5 +1,6 @@
 """Plan of a destroy: what a source made for itself, and what of it stays."""
 
+import os
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from walstream.admin.known_source import (
     unclaimed,
 )
 from walstream.config import Config, PostgresSource
+from walstream.config.topology import may_share_database
 from walstream.errors import Repair, StateDamaged
 from walstream.lsn import Lsn
 from walstream.postgres import publication, quoting, slot_inventory
@@ -85,7 +87,7 @@ def planned(
     teardown = Teardown(
         name,
         folder=folder if folder.is_dir() else None,
-        remains=remains if remains.is_dir() else None,
+        remains=remains if remains.is_dir() or remains.is_symlink() else None,
     )
     if teardown.interrupted or not isinstance(source, PostgresSource):
         yield teardown, None
@@ -214,6 +216,8 @@ def _readers(
         other
         for other, one in config.postgres_sources.items()
         if other != name and one.publication == source.publication
+        # one of this name is another one elsewhere
+        if may_share_database(one, source, os.environ)
     ]
     if sharing:
         return f"source {', '.join(sharing)} names it, too"

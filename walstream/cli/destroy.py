@@ -88,7 +88,9 @@ def _plan(planned: Teardown) -> Iterator[str]:
     for name in planned.publications:
         yield f"  publication {name}"
     if planned.folder is not None:
-        yield f"  the state in {planned.folder}"
+        is_link = planned.folder.is_symlink()
+        target = f", a link to {planned.folder.resolve()}" if is_link else ""
+        yield f"  the state in {planned.folder}{target}"
     if planned.remains is not None:
         yield f"  the rest of an earlier state in {planned.remains}"
     if planned.slot is not None or planned.position is not None:
