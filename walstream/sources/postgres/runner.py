@@ -53,7 +53,8 @@ class PostgresRunner:
         """Stream until a stop; False: its deadline cut the drain short."""
         wanted = self._context.options.until_lsn
         if wanted and self._until == NEVER:  # for good: a later session ends there too
-            self._until = wal_end.resolve(self._dsn, wanted)
+            resuming = self._positions.position() is not None
+            self._until = wal_end.resolve(self._dsn, wanted, resuming=resuming)
         self._session = SourceSession(
             self._context,
             gauge=self._gauge,
