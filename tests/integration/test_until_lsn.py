@@ -10,11 +10,12 @@ import psycopg
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.verb import verb
 from tests.support.programs.walstream import SOURCE, toml
+from tests.support.servers.standby import Standby
 from walstream.lsn import parse
 from walstream.status.instance import running as running_instance
 
@@ -205,6 +206,51 @@ def test_rows_that_cannot_be_sent_are_named_by_an_end_with_5(
     )
     walstream.start("--until-lsn", "now").ends_with(5, "not sent: public.late")
     assert not walstream.said("everything up to the LSN is delivered")
+
+
+def test_a_stop_before_the_lsn_ends_with_5(database: Database, runs: Runs) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.start("--until-lsn", "FF/0").streaming()
+    assert walstream.terminate() == 5
+    assert walstream.said("stopped before the LSN was reached")
+
+    walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
+    walstream.top = {"shutdown_timeout": "1s"}
+    write(database, 1)  # which stays undelivered
+    walstream.start("--until-lsn", "now").until("waiting for Kafka")
+    assert walstream.terminate() == 5
+    assert walstream.said("stopped before the LSN was reached")
+
+
+def test_a_reload_that_takes_the_source_away_ends_with_5(
+    database: Database, runs: Runs
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
+    walstream.start("--until-lsn", "now").until("waiting for Kafka")
+    document = walstream.document()
+    other = document["sources"].pop(SOURCE)
+    document["sources"]["other"] = {**other, "sinks": ["none"]}
+    document["sinks"] = {"none": {"kind": "discard", "format": "op"}}
+    walstream.configuration.write_text(toml(document))
+    walstream.signal(signal.SIGHUP)
+    assert walstream.wait() == 5, walstream.text
+    (said,) = walstream.said("stopped before the LSN was reached")
+    assert said["source"] == SOURCE
+    assert walstream.said("everything up to the LSN is delivered")  # of the other
+
+
+def test_a_standby_is_refused_as_by_any_run(
+    own_postgres: OwnPostgres, runs: Runs
+) -> None:
+    primary = own_postgres(18, wal_level="logical")
+    with Standby(primary) as server:
+        walstream = runs(Database(server).dsn, source={"slot": "s"})
+        for until in ("now", "0/1"):
+            walstream.start("--until-lsn", until)
+            walstream.ends_with(2, "this server is a standby", "name the primary")
 
 
 @pytest.mark.parametrize("text", ["soon", "12", "0/XY"])

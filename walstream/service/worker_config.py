@@ -29,6 +29,11 @@ class WorkerConfig:
         """How long a process that is started now may drain."""
         return self.config.shutdown_timeout + _GRACE_S
 
+    @property
+    def stopped_code(self) -> int:
+        """Exit code of a process that is stopped before its end."""
+        return self._options.stopped_code
+
     def issue(self) -> StartOrder:
         """Return it for a process that starts now, which goes by this to its end."""
         self._effective = Effective.of(self.config, self._source)

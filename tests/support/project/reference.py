@@ -56,7 +56,8 @@ teaches the shell to complete it, `--show-completion` prints what that installs.
 """
 _ENDS: Final = """\
 The kind is the label of `walstream_errors_total`. A wrong command line is 2. `run` ends
-with the highest code of its sources, and waits 5 out; `check` ends with the code that
+with the highest code of its sources, and waits 5 out, unless `--until-lsn` is what it
+was stopped before; `check` ends with the code that
 `run` would end with, or 5 where it would wait; `status` with that of the worst source.
 """
 _CLEAN: Final = (

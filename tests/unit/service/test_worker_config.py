@@ -63,3 +63,10 @@ def test_now_is_once_and_the_lsn_that_it_was_from_then_on() -> None:
     made = order()
     made.end_at("0/A")
     assert made.issue().options.until_lsn == ""
+
+
+def test_who_is_stopped_before_an_end_says_so_by_its_exit_code() -> None:
+    until = Options(until_lsn="now")
+    assert WorkerConfig(config(), "app", until, "").stopped_code == 5
+    assert WorkerConfig(config(), "app", until, "log").stopped_code == 0
+    assert WorkerConfig(config(), "app", Options(), "").stopped_code == 0
