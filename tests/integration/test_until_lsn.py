@@ -253,6 +253,51 @@ def test_a_standby_is_refused_as_by_any_run(
             walstream.ends_with(2, "this server is a standby", "name the primary")
 
 
+def test_now_is_the_end_of_the_server_that_a_reload_names(
+    own_postgres: OwnPostgres, runs: Runs
+) -> None:
+    """That of the first one is an LSN of which the other knows nothing."""
+    first, second = (Database(own_postgres(18, wal_level="logical")) for _ in range(2))
+    for database in (first, second):
+        database.execute(_TABLE)
+    for _ in range(3):
+        write(first, 1)
+        first.fetch("SELECT pg_switch_wal()")
+    walstream = runs(first.dsn, source={"slot": "s", "backfill": "never"})
+    walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
+    walstream.start("--until-lsn", "now")
+
+    def is_known() -> bool:
+        found = running_instance(walstream.folder / "state")
+        stream = found.sources[SOURCE].report.stream if found else None
+        return bool(stream and stream.until)
+
+    wait_until(is_known, 60, "the worker has told where it ends")
+    walstream.sink = {}
+    document = walstream.document()
+    document["sources"][SOURCE]["dsn"] = second.dsn
+    walstream.configuration.write_text(toml(document))
+    walstream.signal(signal.SIGHUP)
+    assert walstream.wait() == 0, walstream.text
+    (done,) = walstream.said("everything up to the LSN is delivered")
+    assert parse(done["until"]) <= parse(lsn(second)) < parse(lsn(first))
+
+
+def test_a_reload_to_another_server_is_refused_where_an_lsn_was_given(
+    database: Database, runs: Runs
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.start("--until-lsn", "FF/0").streaming()
+    document = walstream.document()
+    document["sources"][SOURCE]["dsn"] = "host=127.0.0.1 port=1"
+    walstream.configuration.write_text(toml(document))
+    walstream.signal(signal.SIGHUP)
+    walstream.until("the new configuration is refused")
+    assert "leads to another one" in walstream.text
+    assert walstream.terminate() == 5
+
+
 @pytest.mark.parametrize("text", ["soon", "12", "0/XY"])
 def test_what_is_no_lsn_is_refused(database: Database, runs: Runs, text: str) -> None:
     runs(database.dsn).start("--until-lsn", text).ends_with(2, "neither an LSN")
