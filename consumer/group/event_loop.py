@@ -5,6 +5,7 @@ asyncio belongs to the loop in which it was made.
 """
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import threading
@@ -63,7 +64,8 @@ class EventLoop:
             started = self._started
         if started is None or started.exception() is not None or self._ended.is_set():
             return
-        started.result().call_soon_threadsafe(self._set_stop)
+        with contextlib.suppress(RuntimeError):  # an exit of a task closed it just now
+            started.result().call_soon_threadsafe(self._set_stop)
         self._ended.wait(_END_S)
 
     def _submit(

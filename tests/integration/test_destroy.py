@@ -5,17 +5,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.verb import Terminal, verb
 from tests.support.programs.walstream import SOURCE, Walstream, toml
+from tests.support.servers.standby import Standby
+from tests.support.slot_reader import reading
 from walstream.admin.destroy import destroy as destroy_source
-from walstream.admin.teardown import Teardown
+from walstream.admin.known_source import UNCLAIMED, Kept
+from walstream.admin.teardown import Teardown, planned
 from walstream.config import load
-from walstream.errors import HistoryError, Transient, WalstreamError
+from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres.connection import session
@@ -24,6 +33,7 @@ from walstream.sources.postgres.detached.detached_sink import (
     DETACHED,
     DetachedSink,
 )
+from walstream.sources.postgres.stored_state import INTENT, SlotIntent
 from walstream.state.store import LmdbStore
 
 pytestmark = [pytest.mark.same_on_15]
@@ -132,7 +142,10 @@ def test_a_running_instance_and_another_reader_are_named(
         other.write_text(
             text.replace(str(walstream.folder / "state"), str(tmp_path / "elsewhere"))
         )
-        in_use = verb(other, "destroy", SOURCE, "--yes")
+        spared = verb(other, "destroy", SOURCE, "--yes")
+        assert spared.returncode == 0, spared.stderr
+        assert f"slot {walstream.slot} stays: the state has no record" in spared.stdout
+        in_use = verb(other, "destroy", SOURCE, "--yes", "--adopt-slot")
         assert in_use.returncode == 5
         assert f"slot '{walstream.slot}' is in use by pid" in in_use.stderr
         assert publications(database) == ["walstream", "walstream_insert"]
@@ -295,3 +308,142 @@ def test_what_was_not_shown_is_not_dropped(
     assert done is not None
     assert still.shown == [done]
     assert slots(still.database) == []
+
+
+def test_a_slot_that_no_state_claims_stays_with_its_publications(
+    stopped: Walstream, database: Database, runs: Runs
+) -> None:
+    """A second host, where `run` refuses the slot too, and the first one goes on."""
+    slot = stopped.slot
+    elsewhere = runs(database.dsn, folder=stopped.folder / "elsewhere")
+    elsewhere.start().ends_with(3, "has no record of it")
+    for _ in range(2):
+        done = destroy(elsewhere, "--yes")
+        assert done.returncode == 0, done.stderr
+        assert f"slot {slot} stays: {UNCLAIMED}" in done.stdout
+        assert f"SQL> SELECT pg_drop_replication_slot('{slot}');" in done.stdout
+        assert f"publication walstream stays: slot {slot} may read it" in done.stdout
+    assert slots(database) == [slot]
+    assert publications(database) == ["walstream", "walstream_insert"]
+    with stopped:
+        database.execute(_INSERT)
+        assert stopped.terminate() == 0
+
+    adopted = destroy(elsewhere, "--yes", "--adopt-slot")
+    assert adopted.returncode == 0, adopted.stderr
+    assert (slots(database), publications(database)) == ([], [])
+
+
+def test_a_slot_that_was_spared_is_spared_by_a_repeat(still: Still) -> None:
+    slot, old = still.walstream.slot, f"{still.walstream.slot}_old"
+    still.make(slot, old)
+    still.note(replace(still.position, slot=old))
+    still.destroy()
+    again = still.destroy()
+    assert again is not None
+    assert again.empty
+    assert Kept.slot(slot, UNCLAIMED) in again.stays
+    assert sorted(slots(still.database)) == [slot, old]
+    assert publications(still.database) == ["walstream"]
+
+
+def test_an_interrupted_first_start_claims_its_slot_on_its_own_server(
+    still: Still,
+) -> None:
+    slot, known = still.walstream.slot, still.position
+    still.make(slot)
+    intent = SlotIntent(slot, None, known.system_identifier, known.database)
+    with LmdbStore(still.walstream.state) as positions:
+        positions.write(INTENT.entry(replace(intent, system_identifier=1)))
+    still.is_refused(HistoryError, "of the first start belongs to the server 1", slot)
+    with LmdbStore(still.walstream.state) as positions:
+        positions.write(INTENT.entry(intent))
+    still.destroy()
+    assert (slots(still.database), publications(still.database)) == ([], [])
+
+
+def test_a_copy_in_use_stops_it_before_anything_goes(still: Still) -> None:
+    slot, copy = still.walstream.slot, f"{still.walstream.slot}_kafka"
+    still.make(slot, copy)
+    still.note(still.position, copy)
+    with reading(still.database, copy):
+        still.is_refused(Transient, f"slot '{copy}' is in use by pid", slot, copy)
+    still.destroy()
+    assert slots(still.database) == []
+
+
+def test_a_standby_has_slots_of_its_own(
+    own_postgres: OwnPostgres, tmp_path: Path
+) -> None:
+    own = own_postgres(18, wal_level="logical")
+    primary = Database(own)
+    with Standby(own) as server:
+        standby = Walstream(Database(server).dsn, "127.0.0.1:1", tmp_path, "t.")
+        still = Still(primary, Walstream(primary.dsn, "127.0.0.1:1", tmp_path, "t."))
+        still.make(still.walstream.slot)
+        still.note(still.position)
+        standby.configuration.write_text(toml(standby.document()))
+        still.is_refused(ConfigError, "is a standby", still.walstream.slot)
+
+
+def test_half_way_it_says_what_is_dropped_already(still: Still) -> None:
+    slot = still.walstream.slot
+    still.make(slot)
+    still.note(still.position)
+    with psycopg.connect(still.database.dsn) as holder:
+        holder.execute("ALTER PUBLICATION walstream SET (publish = 'insert')")
+        done = destroy(still.walstream, "--yes")
+        holder.rollback()
+    assert done.returncode == 5
+    assert f"dropped already: slot {slot}" in done.stderr
+    assert "what is left is dropped by: walstream destroy app -c " in done.stderr
+    assert "tries again" not in done.stderr
+    assert slots(still.database) == []
+    assert publications(still.database) == ["walstream"]
+    assert still.walstream.state.is_dir()
+    assert destroy(still.walstream, "--yes").returncode == 0
+    assert publications(still.database) == []
+    assert not still.walstream.state.exists()
+
+
+def test_a_publication_of_the_same_name_elsewhere_is_another_one(
+    still: Still, newest_postgres: PostgresServer
+) -> None:
+    still.make(still.walstream.slot)
+    still.note(still.position)
+    document = still.walstream.document()
+    document["sinks"]["kafka"]["topic"] = "t.{source}.{schema}.{table}"
+    other = {**document["sources"][SOURCE], "slot": f"{still.walstream.slot}_other"}
+    document["sources"]["other"] = other
+    still.walstream.configuration.write_text(toml(document))
+    stays = Kept(
+        "publication walstream",
+        "source other names it, too",
+        'DROP PUBLICATION "walstream";',
+    )
+    with planned(load(still.walstream.configuration, {}), SOURCE) as (plan, _):
+        assert list(plan.stays) == [stays]
+    with temporary_database(newest_postgres) as elsewhere:
+        other["dsn"] = elsewhere.dsn
+        still.walstream.configuration.write_text(toml(document))
+        done = still.destroy()
+    assert done is not None
+    assert done.publications == ["walstream"]
+    assert publications(still.database) == []
+
+
+def test_a_state_folder_that_is_a_link_goes_with_what_it_leads_to(
+    still: Still, tmp_path: Path
+) -> None:
+    still.make(still.walstream.slot)
+    still.note(still.position)
+    state, target = still.walstream.state, tmp_path / "volume"
+    state.rename(target)
+    state.symlink_to(target)
+    done = destroy(still.walstream, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"{state}, a link to {target}" in " ".join(done.stdout.split())
+    assert not target.exists()
+    assert not any(one.name.startswith(SOURCE) for one in state.parent.iterdir())
+    again = destroy(still.walstream, "--yes")
+    assert "has no slot, no publication and no state" in again.stdout

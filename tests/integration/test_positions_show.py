@@ -178,11 +178,12 @@ def test_a_damaged_state_leaves_the_other_sides(
 ) -> None:
     begun(still, database)
     (still.state / "data.mdb").write_bytes(b"\xff" * 20_000)
+    repair = "walstream positions reset app --adopt-slot"
     found = standing(still)
     assert found.state is None
     assert found.verdict.outcome is StartOutcome.STOP
     assert found.verdict.problem is not None
-    assert found.verdict.problem.repair.command == "walstream positions reset app"
+    assert found.verdict.problem.repair.command == repair
     assert found.slot is not None
     assert found.server is not None
 

@@ -3,23 +3,35 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader, Record
 from tests.support.programs.walstream import SOURCE, Walstream, toml
+from tests.support.servers.standby import Standby
+from tests.support.slot_reader import reading
 from walstream.admin.reset import reset as reset_source
 from walstream.config import Config, load
-from walstream.errors import HistoryError
+from walstream.errors import ConfigError, HistoryError, Transient
 from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
+from walstream.sources.postgres.detached.detached_sink import (
+    AWAY,
+    DETACHED,
+    DetachedSink,
+)
 from walstream.state.lock import holder
 from walstream.state.store import LmdbStore
 
@@ -76,8 +88,10 @@ def test_after_damage_the_epoch_is_another(
     with walstream:
         assert walstream.terminate() == 0
     (walstream.state / "data.mdb").write_bytes(b"\xff" * 20_000)
-    walstream.start().ends_with(3, "damaged", "walstream positions reset app")
-    assert reset(walstream, "app", "--yes").returncode == 0
+    repair = "walstream positions reset app --adopt-slot"
+    walstream.start().ends_with(3, "damaged", repair)
+    done = reset(walstream, "app", "--adopt-slot", "--yes")
+    assert (done.returncode, "is dropped" in done.stdout) == (0, True), done.stderr
     with walstream:
         database.execute(_INSERT)
         (record,) = reader.count(1)
@@ -160,8 +174,8 @@ class Still:
         self.asked.append(what)
         return True
 
-    def reset(self) -> str:
-        return reset_source(self.config, SOURCE, self.agree)
+    def reset(self, *, adopt: bool = False) -> str:
+        return reset_source(self.config, SOURCE, self.agree, adopt=adopt)
 
 
 @pytest.fixture
@@ -238,3 +252,79 @@ def test_the_folder_is_locked_until_the_epoch_is_written(
         assert set(positions.names("")) == {"epoch", "format"}
         assert positions.read("epoch") == {"number": 4}  # the same history
     assert {path.name for path in folder.iterdir()} == {"data.mdb", "lock", "lock.mdb"}
+
+
+def test_a_slot_that_the_state_does_not_know_stays_unless_it_is_adopted(
+    still: Still,
+) -> None:
+    slot = still.walstream.slot
+    still.make(slot)
+    (still.walstream.state).mkdir(parents=True)
+    for damage in (b"", b"\xff" * 20_000):
+        if damage:
+            (still.walstream.state / "data.mdb").write_bytes(damage)
+        done = still.reset()
+        assert f"slot {slot} stays: the state has no record of it" in done
+        assert f"SQL> SELECT pg_drop_replication_slot('{slot}');" in done
+        assert "walstream positions reset app --adopt-slot -c " in done
+        assert "is dropped" not in still.asked[-1]
+        assert still.slots == {slot}
+    still.reset(adopt=True)
+    assert f"slot {slot!r} is dropped" in still.asked[-1]
+    assert not still.slots
+
+
+def test_a_slot_of_another_server_is_left_unless_it_is_adopted(still: Still) -> None:
+    slot = still.walstream.slot
+    still.is_at(slot)
+    known = still.position()
+    assert known is not None
+    still.make(slot)
+    other = replace(known, system_identifier=1)
+    with LmdbStore(still.walstream.state) as positions:
+        positions.store(other)
+    with pytest.raises(HistoryError, match="belongs to the server 1") as refused:
+        still.reset()
+    assert refused.value.repair.command == f"walstream slots drop {slot} --source app"
+    assert (still.slots, still.asked, still.position()) == ({slot}, [], other)
+    still.reset(adopt=True)
+    assert (still.slots, still.position()) == (set(), None)
+
+    with LmdbStore(still.walstream.state) as positions:
+        positions.store(other)
+    still.reset()  # nothing is there to be mistaken: a start begins on this server
+    assert still.position() is None
+
+
+def test_a_copy_in_use_stops_it_before_anything_goes(still: Still) -> None:
+    slot, copy = still.walstream.slot, f"{still.walstream.slot}_kafka"
+    still.make(slot)
+    still.make(copy)
+    still.database.execute("CREATE PUBLICATION walstream")
+    still.is_at(slot)
+    note = DetachedSink(AWAY, copy, 0.0, "", 1)
+    with LmdbStore(still.walstream.state) as positions:
+        positions.write(DETACHED.of("kafka").entry(note))
+    query = "SELECT slot_name FROM pg_replication_slots WHERE database = %s"
+    left = [(slot,), (copy,)]
+    with reading(still.database, copy):
+        with pytest.raises(Transient, match=f"slot '{copy}' is in use by pid"):
+            still.reset()
+        assert sorted(still.database.fetch(query, still.database.name)) == left
+        assert still.position() is not None
+    still.reset()
+    assert still.database.fetch(query, still.database.name) == []
+
+
+def test_a_standby_is_not_reset(own_postgres: OwnPostgres, tmp_path: Path) -> None:
+    own = own_postgres(18, wal_level="logical")
+    primary = Database(own)
+    with Standby(own) as server:
+        walstream = Walstream(Database(server).dsn, "127.0.0.1:1", tmp_path, "t.")
+        walstream.configuration.write_text(toml(walstream.document()))
+        still = Still(primary, walstream)
+        still.is_at(walstream.slot)
+        with pytest.raises(ConfigError, match="is a standby"):
+            still.reset()
+        assert still.position() is not None
+        assert not still.asked

@@ -10,11 +10,12 @@ import psycopg
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.verb import verb
 from tests.support.programs.walstream import SOURCE, toml
+from tests.support.servers.standby import Standby
 from walstream.lsn import parse
 from walstream.status.instance import running as running_instance
 
@@ -170,6 +171,131 @@ def test_an_lsn_behind_the_header_of_a_segment_is_reached(
     database.fetch("SELECT pg_switch_wal()")
     walstream.start("--until-lsn", lsn(database))
     assert walstream.wait() == 0, walstream.text
+
+
+def test_rows_of_a_table_that_is_new_are_waited_for(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """They were committed before; the stream has none of what came before it."""
+    database.execute(_TABLE)
+    walstream = runs(database.dsn, source={"tables": ["*.*"], "backfill": "initial"})
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0, walstream.text
+    database.execute(
+        "CREATE TABLE late (id int PRIMARY KEY);"
+        " INSERT INTO late SELECT generate_series(1, 5000)"
+    )
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0, walstream.text
+    (waits,) = walstream.said("waiting for existing rows")
+    assert waits["tables"] == "public.late"
+    assert walstream.said("everything up to the LSN is delivered")
+    reader.count(5000)
+
+
+def test_rows_that_cannot_be_sent_are_named_by_an_end_with_5(
+    database: Database, runs: Runs
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn, source={"tables": ["*.*"], "backfill": "initial"})
+    walstream.start("--until-lsn", "now")
+    assert walstream.wait() == 0, walstream.text
+    database.execute(
+        "CREATE TABLE late (id int PRIMARY KEY, v text);"
+        " INSERT INTO late VALUES (1, repeat('x', 2000000))"  # no topic takes it
+    )
+    walstream.start("--until-lsn", "now").ends_with(5, "not sent: public.late")
+    assert not walstream.said("everything up to the LSN is delivered")
+
+
+def test_a_stop_before_the_lsn_ends_with_5(database: Database, runs: Runs) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.start("--until-lsn", "FF/0").streaming()
+    assert walstream.terminate() == 5
+    assert walstream.said("stopped before the LSN was reached")
+
+    walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
+    walstream.top = {"shutdown_timeout": "1s"}
+    write(database, 1)  # which stays undelivered
+    walstream.start("--until-lsn", "now").until("waiting for Kafka")
+    assert walstream.terminate() == 5
+    assert walstream.said("stopped before the LSN was reached")
+
+
+def test_a_reload_that_takes_the_source_away_ends_with_5(
+    database: Database, runs: Runs
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
+    walstream.start("--until-lsn", "now").until("waiting for Kafka")
+    document = walstream.document()
+    other = document["sources"].pop(SOURCE)
+    document["sources"]["other"] = {**other, "sinks": ["none"]}
+    document["sinks"] = {"none": {"kind": "discard", "format": "op"}}
+    walstream.configuration.write_text(toml(document))
+    walstream.signal(signal.SIGHUP)
+    assert walstream.wait() == 5, walstream.text
+    (said,) = walstream.said("stopped before the LSN was reached")
+    assert said["source"] == SOURCE
+    assert walstream.said("everything up to the LSN is delivered")  # of the other
+
+
+def test_a_standby_is_refused_as_by_any_run(
+    own_postgres: OwnPostgres, runs: Runs
+) -> None:
+    primary = own_postgres(18, wal_level="logical")
+    with Standby(primary) as server:
+        walstream = runs(Database(server).dsn, source={"slot": "s"})
+        for until in ("now", "0/1"):
+            walstream.start("--until-lsn", until)
+            walstream.ends_with(2, "this server is a standby", "name the primary")
+
+
+def test_now_is_the_end_of_the_server_that_a_reload_names(
+    own_postgres: OwnPostgres, runs: Runs
+) -> None:
+    """That of the first one is an LSN of which the other knows nothing."""
+    first, second = (Database(own_postgres(18, wal_level="logical")) for _ in range(2))
+    for database in (first, second):
+        database.execute(_TABLE)
+    for _ in range(3):
+        write(first, 1)
+        first.fetch("SELECT pg_switch_wal()")
+    walstream = runs(first.dsn, source={"slot": "s", "backfill": "never"})
+    walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
+    walstream.start("--until-lsn", "now")
+
+    def is_known() -> bool:
+        found = running_instance(walstream.folder / "state")
+        stream = found.sources[SOURCE].report.stream if found else None
+        return bool(stream and stream.until)
+
+    wait_until(is_known, 60, "the worker has told where it ends")
+    walstream.sink = {}
+    document = walstream.document()
+    document["sources"][SOURCE]["dsn"] = second.dsn
+    walstream.configuration.write_text(toml(document))
+    walstream.signal(signal.SIGHUP)
+    assert walstream.wait() == 0, walstream.text
+    (done,) = walstream.said("everything up to the LSN is delivered")
+    assert parse(done["until"]) <= parse(lsn(second)) < parse(lsn(first))
+
+
+def test_a_reload_to_another_server_is_refused_where_an_lsn_was_given(
+    database: Database, runs: Runs
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    walstream.start("--until-lsn", "FF/0").streaming()
+    document = walstream.document()
+    document["sources"][SOURCE]["dsn"] = "host=127.0.0.1 port=1"
+    walstream.configuration.write_text(toml(document))
+    walstream.signal(signal.SIGHUP)
+    walstream.until("the new configuration is refused")
+    assert "leads to another one" in walstream.text
+    assert walstream.terminate() == 5
 
 
 @pytest.mark.parametrize("text", ["soon", "12", "0/XY"])

@@ -11,18 +11,23 @@ from pathlib import Path
 
 from walstream.admin.teardown import Teardown, aside_of, planned
 from walstream.config import Config
-from walstream.errors import ConfigError, Repair, Transient
+from walstream.errors import ConfigError, Repair, Transient, WalstreamError
 from walstream.postgres import publication, quoting
 from walstream.postgres import slot as slots
-from walstream.postgres.connection import Connection
+from walstream.postgres.connection import Connection, translated
 from walstream.state.lock import FolderLock, holder
 
 
 def destroy(
-    config: Config, name: str, consent: Callable[[Teardown], bool]
+    config: Config,
+    name: str,
+    consent: Callable[[Teardown], bool],
+    *,
+    adopt: bool = False,
 ) -> Teardown | None:
     """Drop all that a source made for itself; return what was dropped.
 
+    A slot that no state claims stays, unless `adopt` says that it is the source's.
     `consent` is asked first; None: it refused. Raises Transient while an instance runs
     on the state, another one reads a slot, or what it agreed to changed meanwhile;
     HistoryError for the slots of another server. A second call finds nothing to drop.
@@ -30,7 +35,7 @@ def destroy(
     state = Path(config.state)
     config.source(name)
     _refuse_running(state, name)
-    with planned(config, name) as (shown, _):
+    with planned(config, name, adopt=adopt) as (shown, _):
         pass  # no session waits for a person
     if shown.empty:
         return shown
@@ -39,10 +44,11 @@ def destroy(
     lock = FolderLock(state)
     lock.acquire()
     try:
-        with planned(config, name) as (teardown, connection):
+        with planned(config, name, adopt=adopt) as (teardown, connection):
             _refuse_changed(config, shown, teardown)
             if connection is not None:
-                _drop(connection, teardown)
+                again = config.command(f"walstream destroy {name}")
+                _drop(connection, teardown, again)
         _forget(state / name)
     finally:
         lock.release()
@@ -69,15 +75,30 @@ def _refuse_changed(config: Config, shown: Teardown, found: Teardown) -> None:
         )
 
 
-def _drop(connection: Connection, teardown: Teardown) -> None:
-    """Drop what the server has; the slot first, since it holds WAL."""
-    if teardown.slot is not None:
-        slots.drop(connection, teardown.slot.name)
-    for copy in teardown.copies:
-        slots.drop(connection, copy)
-    for one in teardown.publications:
-        statement = f"DROP PUBLICATION IF EXISTS {quoting.name(one)};"
-        publication.execute(connection, statement)
+def _drop(connection: Connection, teardown: Teardown, again: str) -> None:
+    """Drop what the server has; the slot first, since it holds WAL.
+
+    An error says what is dropped already: the repeat drops the rest.
+    """
+    own = [teardown.slot.name] if teardown.slot else []
+    done: list[str] = []
+    try:
+        with translated("asking PostgreSQL"):
+            for one in (*own, *teardown.copies):
+                slots.drop(connection, one)
+                done.append(f"slot {one}")
+            for one in teardown.publications:
+                statement = f"DROP PUBLICATION IF EXISTS {quoting.name(one)};"
+                publication.execute(connection, statement)
+                done.append(f"publication {one}")
+    except WalstreamError as error:
+        if not done:
+            raise
+        raise type(error)(
+            f"{error.args[0]}: dropped already: {', '.join(done)}",
+            hint=f"what is left is dropped by: {again}",
+            repair=error.repair,
+        ) from None
 
 
 def _forget(folder: Path) -> None:
@@ -87,14 +108,24 @@ def _forget(folder: Path) -> None:
     """
     aside = aside_of(folder)
     try:
-        if aside.is_dir():
-            shutil.rmtree(aside)
+        _delete(aside)
         if folder.is_dir():
             folder.rename(aside)
-            shutil.rmtree(aside)
+            _delete(aside)
     except OSError as error:
-        left = [shlex.quote(str(one)) for one in (aside, folder) if one.exists()]
+        every = [each for one in (aside, folder) for each in (one, one.resolve())]
+        left = [shlex.quote(str(one)) for one in dict.fromkeys(every) if one.exists()]
         raise ConfigError(
             f"the state folder {folder} cannot be deleted: {error.strerror or error}",
             hint=f"all else is done; delete it yourself: rm -r {' '.join(left)}",
         ) from None
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder; of a symbolic link, what it leads to goes first."""
+    if folder.is_symlink():
+        if (target := folder.resolve()).is_dir():
+            shutil.rmtree(target)
+        folder.unlink()
+    elif folder.is_dir():
+        shutil.rmtree(folder)

@@ -1,34 +1,31 @@
 """Plan of a destroy: what a source made for itself, and what of it stays."""
 
+import os
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from walstream.admin.reset import KnownSource, known_source
+from walstream.admin.known_source import (
+    Kept,
+    KnownSource,
+    copies_of,
+    droppable,
+    known_source,
+    unclaimed,
+)
 from walstream.config import Config, PostgresSource
-from walstream.config.source import slot_copy
+from walstream.config.topology import may_share_database
 from walstream.errors import Repair, StateDamaged
 from walstream.lsn import Lsn
 from walstream.postgres import publication, quoting, slot_inventory
 from walstream.postgres import server as servers
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
-from walstream.postgres.slot_inventory import SlotFacts, released
-from walstream.postgres.start_table import check_ours, check_server
-from walstream.state.store import LmdbStore
+from walstream.postgres.slot_inventory import SlotFacts
 
 _OWNED = "SELECT pubname FROM pg_publication WHERE pg_get_userbyid(pubowner) = %s"
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A publication or slot that stays, and why."""
-
-    what: str
-    why: str
-    sql: str = ""  # what drops it
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +74,28 @@ class Teardown:
 
 
 @contextmanager
-def planned(config: Config, name: str) -> Iterator[tuple[Teardown, Connection | None]]:
-    """Yield the plan, and the session that all it drops was looked at in."""
+def planned(
+    config: Config, name: str, *, adopt: bool = False
+) -> Iterator[tuple[Teardown, Connection | None]]:
+    """Yield the plan, and the session that all it drops was looked at in.
+
+    `adopt`: an operator says that the slot is the source's, though no state does.
+    """
     source = config.source(name)
     folder = Path(config.state) / name
     remains = aside_of(folder)
     teardown = Teardown(
         name,
         folder=folder if folder.is_dir() else None,
-        remains=remains if remains.is_dir() else None,
+        remains=remains if remains.is_dir() or remains.is_symlink() else None,
     )
     if teardown.interrupted or not isinstance(source, PostgresSource):
         yield teardown, None
         return
     known = _known(config, name, source)
     with session(source.dsn) as connection:
-        yield _plan(config, teardown, source, known, connection), connection
+        plan = _plan(config, teardown, known, connection, adopt=adopt)
+        yield plan, connection
 
 
 def _known(config: Config, name: str, source: PostgresSource) -> KnownSource:
@@ -102,7 +105,7 @@ def _known(config: Config, name: str, source: PostgresSource) -> KnownSource:
     except StateDamaged as error:
         if not error.repair:  # a newer walstream reads it
             raise
-        forget = config.command(f"walstream positions reset {name}")
+        forget = config.command(f"walstream positions reset {name} --adopt-slot")
         again = config.command(f"walstream destroy {name}")
         raise StateDamaged(
             f"{error.args[0]}: it no longer says which slots source {name!r} made,"
@@ -116,17 +119,27 @@ def _known(config: Config, name: str, source: PostgresSource) -> KnownSource:
 def _plan(
     config: Config,
     teardown: Teardown,
-    source: PostgresSource,
     known: KnownSource,
     connection: Connection,
+    *,
+    adopt: bool,
 ) -> Teardown:
+    """Plan to drop the slots that the state claims, or that an operator adopts."""
     name = teardown.source
+    source = config.postgres_source(name)
     server = servers.look(connection)
+    servers.refuse_standby(server)  # which has slots of its own
     _check_server(config, name, known, server)
-    other = list(_other_slot(known.other_slot(source), source))
-    own = [] if other else [source.slot]
-    copies = copies_of(Path(config.state) / name, known, source)
-    drops = _ours(connection, [*own, *copies], server)
+    other = list(_other_slot(known.other_slot(source), source, adopt=adopt))
+    by_sink = copies_of(Path(config.state) / name, known, source)
+    copies = sorted(set(by_sink.values()))
+    claimed = adopt or known.claims(source, server)
+    own = [source.slot] if claimed else []
+    wanted = copies if adopt or known.is_of(server) else []
+    drops = droppable(connection, [*own, *wanted], server)
+    strange = [] if claimed or other else [source.slot]
+    if not wanted:
+        strange += copies
     readers = _readers(config, name, source, connection, drops)
     publications, kept = _publications(source, connection, server.role, readers)
     position = known.stored.position
@@ -140,7 +153,7 @@ def _plan(
         publications=publications,
         position=position.resume if position else None,
         topics=sorted({one.partition("/")[2] for one in known.topics}),
-        stays=[*other, *kept],
+        stays=[*other, *unclaimed(connection, strange), *kept],
     )
 
 
@@ -148,65 +161,24 @@ def _check_server(
     config: Config, name: str, known: KnownSource, server: Server
 ) -> None:
     """Refuse a server that the state is not about: its slots are another's."""
-    for code, problem in servers.problems(
-        server, "", resuming=False, allow_synchronous=True
-    ):
-        if code == "standby":  # which has slots of its own
-            raise problem
-    if known.stored.position is not None:
-        folder = shlex.quote(str(Path(config.state) / name))
-        again = config.command(f"walstream destroy {name}")
-        hint = (
-            "nothing was dropped. If that server no longer exists, only the state is"
-            f" left: rm -r {folder} deletes it; otherwise correct the dsn of source"
-            f" {name!r}, then: {again}"
-        )
-        repair = Repair(then=f"correct the dsn of source {name!r}, then: {again}")
-        check_server(known.stored.position, server, hint, repair)
+    folder = shlex.quote(str(Path(config.state) / name))
+    again = config.command(f"walstream destroy {name}")
+    hint = (
+        "nothing was dropped. If that server no longer exists, only the state is"
+        f" left: rm -r {folder} deletes it; otherwise correct the dsn of source"
+        f" {name!r}, then: {again}"
+    )
+    repair = Repair(then=f"correct the dsn of source {name!r}, then: {again}")
+    known.check_server(server, hint, repair)
 
 
-def _ours(connection: Connection, names: Sequence[str], server: Server) -> list[str]:
-    """Return those that exist; refuse one that is read, or that another made."""
-    found = []
-    for name in names:
-        if (slot := released(connection, name)) is not None:
-            check_ours(slot, server)
-            found.append(name)
-    return found
-
-
-def _other_slot(other: str | None, source: PostgresSource) -> Iterator[Kept]:
+def _other_slot(
+    other: str | None, source: PostgresSource, *, adopt: bool
+) -> Iterator[Kept]:
     if other is not None:
         why = f"the state is about slot {other}, the configuration names {source.slot}"
-        for name in (other, source.slot):
-            yield Kept(
-                f"slot {name}",
-                why,
-                f"SELECT pg_drop_replication_slot({quoting.text(name)});",
-            )
-
-
-def copies_of(folder: Path, known: KnownSource, source: PostgresSource) -> list[str]:
-    """Name the slots of detached sinks, whatever the source's slot is named now.
-
-    Without its sink's state, which goes, no reader can use one.
-    """
-    about = known.slot or source.slot
-    found = dict(known.away)
-    for one in (folder / "away").glob("*/"):
-        if one.name not in found:
-            found[one.name] = _slot_in(one) or slot_copy(about, one.name)
-    return sorted(set(found.values()) - {about, source.slot})
-
-
-def _slot_in(folder: Path) -> str | None:
-    """Read which slot the state of a detached sink is about."""
-    try:
-        with LmdbStore.open_read_only(folder) as positions:
-            position = positions.position() if positions else None
-    except StateDamaged:
-        return None
-    return position.slot if position else None
+        for name in (other,) if adopt else (other, source.slot):
+            yield Kept.slot(name, why)
 
 
 def _publications(
@@ -244,6 +216,8 @@ def _readers(
         other
         for other, one in config.postgres_sources.items()
         if other != name and one.publication == source.publication
+        # one of this name is another one elsewhere
+        if may_share_database(one, source, os.environ)
     ]
     if sharing:
         return f"source {', '.join(sharing)} names it, too"

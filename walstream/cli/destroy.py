@@ -6,9 +6,11 @@ from collections.abc import Iterator
 import typer
 
 from walstream.admin.destroy import destroy as destroy_source
+from walstream.admin.known_source import UNCLAIMED
 from walstream.admin.teardown import Teardown
 from walstream.cli.config_file import load
 from walstream.cli.options import (
+    AdoptSlot,
     ConfigFile,
     SourceArgument,
     SourceOption,
@@ -28,12 +30,14 @@ def destroy(
     file: ConfigFile = None,
     *,
     named: SourceOption = "",
+    adopt_slot: AdoptSlot = False,
     yes: Yes = False,
 ) -> None:
     """Drop the slot, the publications and the state of a source that you remove.
 
     Prints first what is lost and what stays, and asks for the source's name. Refuses
-    while walstream runs. Topics, consumers' tables and files stay.
+    while walstream runs. A slot that the state does not know stays, unless --adopt-slot
+    says that it is the source's. Topics, consumers' tables and files stay.
 
     Example: walstream destroy app
     """
@@ -51,11 +55,13 @@ def destroy(
         typed: str = typer.prompt("Type the source's name to destroy it")
         return typed.strip() == source
 
-    done = destroy_source(config, source, consent)
+    done = destroy_source(config, source, consent, adopt=adopt_slot)
     if done is None:
         typer.echo("nothing was changed")
         return
-    if done.empty:
+    if done.empty and done.stays:
+        echo(f"source {source!r} has no state, and nothing is known to be its own")
+    elif done.empty:
         echo(f"source {source!r} has no slot, no publication and no state")
     else:
         echo(f"source {source!r} is destroyed")
@@ -82,7 +88,9 @@ def _plan(planned: Teardown) -> Iterator[str]:
     for name in planned.publications:
         yield f"  publication {name}"
     if planned.folder is not None:
-        yield f"  the state in {planned.folder}"
+        is_link = planned.folder.is_symlink()
+        target = f", a link to {planned.folder.resolve()}" if is_link else ""
+        yield f"  the state in {planned.folder}{target}"
     if planned.remains is not None:
         yield f"  the rest of an earlier state in {planned.remains}"
     if planned.slot is not None or planned.position is not None:
@@ -99,6 +107,8 @@ def _rest(done: Teardown) -> Iterator[str]:
         yield f"{kept.what} stays: {kept.why}"
         if kept.sql:
             yield f"    SQL> {kept.sql}"
+        if kept.why == UNCLAIMED:
+            yield "    if it is the source's own, destroy it with --adopt-slot"
     topics = ", ".join(done.topics[:_LISTED])
     more = len(done.topics) - _LISTED
     if more > 0:

@@ -24,6 +24,13 @@ PrintSchema = Annotated[
     bool, typer.Option("--json-schema", help="Print the JSON schema of --json.")
 ]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
+AdoptSlot = Annotated[
+    bool,
+    typer.Option(
+        "--adopt-slot",
+        help="Also drop a slot that the state does not know: it is the source's.",
+    ),
+]
 Verbose = Annotated[
     int,
     typer.Option(

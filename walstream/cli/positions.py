@@ -23,6 +23,7 @@ from walstream.cli import (
 )
 from walstream.cli.config_file import load
 from walstream.cli.options import (
+    AdoptSlot,
     AsJson,
     ConfigFile,
     PrintSchema,
@@ -227,11 +228,13 @@ def reset(
     file: ConfigFile = None,
     *,
     named: SourceOption = "",
+    adopt_slot: AdoptSlot = False,
     yes: Yes = False,
 ) -> None:
     """Forget a source's position and drop its slot: the next run starts from scratch.
 
-    A sql source has no slot: its tables begin again where their `start` says.
+    A slot that the state does not know stays, unless --adopt-slot says that it is the
+    source's. A sql source has none: its tables begin again where their `start` says.
 
     Example: walstream positions reset app
     """
@@ -239,9 +242,14 @@ def reset(
     logs.configure(config.log_level, config.secrets.scrub)
     source = source_demanded(config, source, named)
     positions_kafka.refuse_to_move(config, source)
-    is_polled = isinstance(config.source(source), SqlSource)
-    forget = reset_polled if is_polled else reset_source
-    echo(forget(config, source, lambda what: _agreed(what, yes=yes)))
+
+    def consent(what: str) -> bool:
+        return _agreed(what, yes=yes)
+
+    if isinstance(config.source(source), SqlSource):
+        echo(reset_polled(config, source, consent))
+    else:
+        echo(reset_source(config, source, consent, adopt=adopt_slot))
 
 
 def _agreed(what: str, *, yes: bool) -> bool:

@@ -62,7 +62,7 @@ def run(  # noqa: PLR0913 - an option each
             "--until-lsn",
             metavar="LSN|now",
             help="End with 0 when all that committed below LSN, or before now, is"
-            " delivered and confirmed.",
+            " delivered and confirmed; with 5 when it is stopped before.",
         ),
     ] = "",
 ) -> None:

@@ -1,6 +1,8 @@
 """The end of a run, `--until-lsn`, and what configuration goes with it."""
 
-from walstream.config import Config, PostgresSource
+import os
+
+from walstream.config import Config, PostgresSource, topology
 from walstream.config.run_options import NOW
 from walstream.errors import ConfigError
 from walstream.lsn import parse, show
@@ -12,6 +14,7 @@ class RunEnd:
     def __init__(self, text: str) -> None:
         self.lsn = _read(text) if text else ""
         self._source = ""  # that the LSN belongs to
+        self._servers: set[tuple[str, str]] = set()  # where that was at first
 
     def check(self, config: Config) -> None:
         """Raise ConfigError for a configuration, also a reloaded one, without this end.
@@ -35,13 +38,21 @@ class RunEnd:
                 f" {len(config.sources)} sources",
                 hint="write --until-lsn now",
             )
-        for name in config.sources:
+        for name, source in config.postgres_sources.items():
+            servers = topology.servers_of(source, os.environ)
+            self._servers = self._servers or servers
             self._source = self._source or name
             if name != self._source:
                 raise ConfigError(
                     f"--until-lsn: the LSN belongs to source {self._source!r}, and"
                     f" {name!r} is another one",
                     hint="end this run, and start one with an LSN of its server",
+                )
+            if servers != self._servers:
+                raise ConfigError(
+                    f"--until-lsn: the LSN belongs to the server of before, and the dsn"
+                    f" of source {name!r} leads to another one",
+                    hint="end this run, and start one with an LSN of that server",
                 )
 
 

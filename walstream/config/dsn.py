@@ -139,6 +139,17 @@ def servers(
     return [(host, port or "5432") for host, port in zip(hosts, ports, strict=True)]
 
 
+def database(parameters: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """Name the database that libpq would ask for; "" where that is not known here."""
+    return (
+        parameters.get("dbname")
+        or environment.get("PGDATABASE")
+        or parameters.get("user")
+        or environment.get("PGUSER")
+        or ""
+    )
+
+
 def host(parameters: Mapping[str, str]) -> str:
     """Name the server as a DSN names it; "" where a file or a variable does."""
     return parameters.get("host") or parameters.get("hostaddr") or ""

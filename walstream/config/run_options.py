@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
+from walstream.errors import Transient
+
 CONSENTS: Final = ("adopt_slot", "take_over", "accept_partitions", "accept_timeline")
 """Consents to the state when a run begins, not to what happens on later days."""
 NOW: Final = "now"
@@ -24,6 +26,11 @@ class Options:
     sink: str = ""  # stream to this one alone: it is detached from its source
     end_backfilled: bool = False  # bring a backfill to its end, and stream no further
     until_lsn: str = ""  # stream what committed below this LSN, or `NOW`, and end
+
+    @property
+    def stopped_code(self) -> int:
+        """Exit code of a run that is stopped: with an end, it was not reached."""
+        return Transient.exit_code if self.until_lsn and not self.sink else 0
 
     def without_consents(self) -> Self:
         """Return them for a stream that begins again: its consents were used."""

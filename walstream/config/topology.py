@@ -21,6 +21,7 @@ from walstream.config.source import (
 )
 from walstream.config.tls import brokers
 
+_SERVICE: Final = "service file"  # in place of a host: it names one
 _OF_OPS: Final = (
     "key",
     "on_truncate",
@@ -130,7 +131,7 @@ def check_slots(
 ) -> Iterator[Problem]:
     """No slot of a server is read by two sources."""
     postgres = [
-        (name, source, _servers(source, environment))
+        (name, source, servers_of(source, environment))
         for name, source in sources.items()
         if isinstance(source, PostgresSource)
     ]
@@ -210,17 +211,28 @@ def _asides(sink: KafkaSinkConfig, feeds: Iterable[Feed]) -> Iterator[tuple[str,
         yield "txinfo", topic
 
 
-def _servers(
+def servers_of(
     source: PostgresSource, environment: Mapping[str, str]
 ) -> set[tuple[str, str]]:
-    """Host and port, all names of this machine taken as one."""
+    """Return host and port, all names of this machine taken as one."""
     servers = dsn.servers(dsn.parse(source.dsn), environment)
     if servers is None:
-        return {("service file", source.dsn)}
+        return {(_SERVICE, source.dsn)}
     return {
         ("this machine" if dsn.is_local(host) else host.lower(), port)
         for host, port in servers
     }
+
+
+def may_share_database(
+    one: PostgresSource, other: PostgresSource, environment: Mapping[str, str]
+) -> bool:
+    """Return whether both are of one database, or nobody can tell."""
+    here, there = (servers_of(source, environment) for source in (one, other))
+    unknown = any(host == _SERVICE for host, _ in here | there)
+    named = {dsn.database(dsn.parse(each.dsn), environment) for each in (one, other)}
+    same = len(named) == 1 or "" in named
+    return unknown or (same and not here.isdisjoint(there))
 
 
 def _check_loop(feed: Feed, source: Source) -> Iterator[Problem]:

@@ -264,3 +264,11 @@ def _fill(new: list[Value], old: Row) -> None:
     for index, value in enumerate(new):
         if value is UNCHANGED and old[index] is not OMITTED:
             new[index] = old[index]
+
+
+def outside(what: str) -> WalstreamError:
+    """Return the error of what came outside of a transaction."""
+    return WalstreamError(
+        f"{what} came outside of a transaction",
+        hint="nothing was confirmed; report this with the server's version",
+    )

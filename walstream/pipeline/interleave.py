@@ -5,7 +5,7 @@ they are delivered. The stream continues when all of them are sent.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from walstream.errors import HistoryError
 from walstream.lsn import Lsn
@@ -40,6 +40,10 @@ class Interleave:
     def open(self) -> bool:
         """Return whether a backfill provides rows."""
         return self._beside is not None
+
+    def pending(self, most: int) -> Sequence[str]:
+        """Name so many tables whose rows are still to be let in."""
+        return self._beside.pending(most) if self._beside is not None else ()
 
     @property
     def waiting(self) -> bool:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final, cast
 
-from walstream.errors import WalstreamError
 from walstream.lsn import NEVER, Lsn
 from walstream.op import Kind, LargeOp, ReplicationOp
-from walstream.pipeline.assembler import Assembler
+from walstream.pipeline.assembler import Assembler, outside
 from walstream.pipeline.checkpoint import Checkpointer
 from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.interleave import Interleave
@@ -38,6 +37,7 @@ from walstream.pipeline.pgoutput.frame import (
 from walstream.pipeline.pgoutput.large_value import HEAD_SIZE
 from walstream.pipeline.ports import Companion, Membership, OldRows, Sink, Source
 from walstream.pipeline.shutdown import Stop, Waker
+from walstream.pipeline.stream_end import StreamEnd
 from walstream.records import large_op
 from walstream.telemetry import runtime
 from walstream.telemetry.meter import Meter
@@ -74,12 +74,11 @@ class Pipeline:
         self._ops_read = 0  # of transactions read to their end
         self._last_commit: Lsn = 0
         self._xid = 0  # of the open transaction
-        self._until = NEVER
+        self._end = StreamEnd(lambda most: self._old_rows.pending(most))  # noqa: PLW0108 - others come
         self._began = 0.0  # the open transaction, perf_counter
         self._monotonic = runtime.current().monotonic
         self._perf_counter = runtime.current().perf_counter
         self.turned_at = self._monotonic()  # when the loop last went round
-        self.reached = False  # the LSN that `run` was to go up to
 
     @property
     def undelivered(self) -> int:
@@ -90,6 +89,11 @@ class Pipeline:
     def confirmed(self) -> Lsn:
         """Stored position, which is confirmed less `retain`."""
         return self._checkpointer.confirmed
+
+    @property
+    def reached(self) -> bool:
+        """Return whether it came to the LSN that `run` was to go up to."""
+        return self._end.reached
 
     @property
     def ops_read(self) -> int:
@@ -135,17 +139,18 @@ class Pipeline:
 
     def end_at(self, until: Lsn) -> None:
         """Set the LSN at which `run` ends; from any thread."""
-        self._until = until
+        self._end.lsn = until
 
     def run(self, stop: Stop, until: Lsn = NEVER) -> bool:
         """Stream until `stop`, then drain; return False if the deadline came first.
 
         A drain reads the open transaction to its end, delivers, stores and confirms.
         `until` ends it too, and then `reached` is set: every transaction with a commit
-        LSN below it was delivered, and none from it on was sent.
+        LSN below it was delivered, and none from it on was sent, unless rows beside the
+        stream were still to be sent.
         """
         if until != NEVER:
-            self._until = until
+            self._end.lsn = until
         self._checkpointer.begin()
         while not (stop.requested or self.reached):
             self._turn(stop.waker)
@@ -178,6 +183,8 @@ class Pipeline:
         self._advance()
         self._companion.tick(paused=not room)
         self._source.keep_alive()
+        if self._transaction is None:
+            self._end.look_again(self._place)
         left = self._done < len(self._frames)
         reading = room and not (left or self._ops or self._old_rows.waiting)
         if not reading:
@@ -254,8 +261,7 @@ class Pipeline:
         message = decode(frame[HEADER_SIZE:])
         match message:
             case Begin():
-                if message.final_lsn >= self._until:
-                    self.reached = True
+                if self._end.look(message.final_lsn):
                     return False
                 if not self._checkpointer.admits(message.final_lsn):
                     return False
@@ -284,7 +290,7 @@ class Pipeline:
     def _commit(self, message: Commit) -> None:
         """Close the open transaction."""
         if self._transaction is None:
-            raise _outside("a commit")
+            raise outside("a commit")
         count = self._assembler.count
         self._ops_read += count
         table = self._assembler.meter
@@ -298,15 +304,15 @@ class Pipeline:
         wal_end, _, reply = keepalive(frame)
         if self._transaction is None:
             self._fanout.keepalive(wal_end)
-            self.reached = wal_end >= self._until
             self._place = max(self._place, wal_end)
+            self._end.look(wal_end)
         if reply:
             self._source.keep_alive(now=True)
 
     def _send(self, op: ReplicationOp) -> bool:
         """Send an op to every sink; return False if the next has to wait."""
         if self._transaction is None:
-            raise _outside(f"a row of {op.table.full_name!r}")
+            raise outside(f"a row of {op.table.full_name!r}")
         if (
             op.absent
             # a row filter makes an insert of an update that it lets in
@@ -341,10 +347,3 @@ class Pipeline:
     def _advance(self) -> None:
         """Store how far everything is delivered; confirm what is stored."""
         self._checkpointer.advance(self._fanout.advance(), self._last_commit)
-
-
-def _outside(what: str) -> WalstreamError:
-    return WalstreamError(
-        f"{what} came outside of a transaction",
-        hint="nothing was confirmed; report this with the server's version",
-    )

@@ -184,6 +184,9 @@ class OldRows(Protocol):
     def note(self) -> Callable[[ReplicationOp], None] | None:
         """Return a callback for every op until the next call; None: no op is needed."""
 
+    def pending(self, most: int) -> Sequence[str]:
+        """Name so many tables that have rows left; not those that failed."""
+
     def rows(
         self, place: Lsn, known: Callable[[Table], bool]
     ) -> Sequence[ReplicationOp]:

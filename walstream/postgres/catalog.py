@@ -6,7 +6,7 @@ Never of rows in the WAL: their columns come from the stream's Relation messages
 from dataclasses import dataclass
 from typing import Final
 
-from walstream.errors import Transient
+from walstream.errors import RETRIED, Transient
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection, session
 from walstream.telemetry import runtime
@@ -228,6 +228,6 @@ def wait_until_visible(connection: Connection, xid: int) -> None:
         if runtime.monotonic() > deadline:
             raise Transient(
                 f"transaction {xid} was streamed, but is not visible yet",
-                hint="it may wait for a synchronous standby; walstream tries again",
+                hint=f"it may wait for a synchronous standby; {RETRIED}",
             )
         runtime.sleep(_LOOK_EVERY_S)

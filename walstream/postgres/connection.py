@@ -20,6 +20,7 @@ from walstream.config.password_command_dsn import take_out
 from walstream.config.tls_files import refuse_missing
 from walstream.errors import (
     RESET,
+    RETRIED,
     ConfigError,
     HistoryError,
     LoginRefused,
@@ -157,11 +158,19 @@ def session(dsn: str) -> Iterator[Connection]:
     """Use a short plain session: kept open, it would hold up a smart shutdown."""
     connection = connect(dsn)
     try:
-        yield connection
-    except psycopg.Error as error:
-        raise translate(error, "asking PostgreSQL") from error
+        with translated("asking PostgreSQL"):
+            yield connection
     finally:
         connection.close()
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise what an operator understands in place of an error of psycopg."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error, doing) from error
 
 
 _PUBLICATION_GONE: Final = re.compile('publication ".*" does not exist')
@@ -191,7 +200,7 @@ def translate(error: psycopg.Error, doing: str) -> WalstreamError:
         return publication_lost(text)
     if doing.startswith(_STREAM) and state in {_UNDEFINED, *_SLOT_GONE}:
         return SlotLost(f"{doing}: {text}", hint=_GAP, repair=RESET)
-    return Transient(f"{doing}: {text} ({state})", hint="walstream tries again")
+    return Transient(f"{doing}: {text} ({state})", hint=RETRIED)
 
 
 _GAP: Final = "the changes in between will be missing in Kafka"

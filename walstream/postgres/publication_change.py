@@ -12,7 +12,7 @@ from typing import Final
 import psycopg
 import structlog
 
-from walstream.errors import PermissionLacking
+from walstream.errors import RETRIED, PermissionLacking
 from walstream.lsn import show
 from walstream.postgres import catalog, publication
 from walstream.postgres.catalog import TableFacts
@@ -145,7 +145,7 @@ class Alteration:
                 self.teller.warn(
                     table.full_name,
                     "table is locked: the publication is changed later",
-                    hint="walstream tries again within a minute",
+                    hint=f"{RETRIED} within a minute",
                 )
             elif error.sqlstate not in _SETTLED:
                 raise

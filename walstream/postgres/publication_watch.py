@@ -11,7 +11,7 @@ from typing import Final
 import psycopg
 import structlog
 
-from walstream.errors import RESET, PublicationLost, Repair, Transient
+from walstream.errors import RESET, RETRIED, PublicationLost, Repair, Transient
 from walstream.pipeline.state_document import Entries
 from walstream.postgres import catalog, publication
 from walstream.postgres.connection import Connection, publication_lost
@@ -310,6 +310,6 @@ def _committed(connection: Connection, xid: str) -> bool | None:
     if status == "in progress":
         raise Transient(
             "a change of the publication by walstream is still being committed",
-            hint="walstream tries again",
+            hint=RETRIED,
         )
     return None if status is None else bool(status == "committed")

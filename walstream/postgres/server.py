@@ -131,20 +131,27 @@ def check(
         raise problem
 
 
+def refuse_standby(server: Server, *, resuming: bool = False) -> None:
+    """Refuse a standby, which has slots, and ends of its WAL, of its own."""
+    if server.in_recovery:
+        raise _standby(resuming=resuming)
+
+
+def _standby(*, resuming: bool) -> WalstreamError:
+    kind = Transient if resuming else ConfigError
+    return kind(
+        "this server is a standby",
+        hint="name the primary in the source's dsn",
+        repair=Repair(then="name the primary in the source's dsn"),
+    )
+
+
 def problems(
     server: Server, encoding: str, *, resuming: bool, allow_synchronous: bool
 ) -> Iterator[tuple[str, WalstreamError]]:
     """Yield all that `check` refuses, each with a code, the first met first."""
     if server.in_recovery:
-        kind = Transient if resuming else ConfigError
-        yield (
-            "standby",
-            kind(
-                "this server is a standby",
-                hint="name the primary in the source's dsn",
-                repair=Repair(then="name the primary in the source's dsn"),
-            ),
-        )
+        yield "standby", _standby(resuming=resuming)
     if server.wal_level != "logical":
         yield (
             "wal-level",

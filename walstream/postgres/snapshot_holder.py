@@ -9,7 +9,7 @@ from typing import Final, Self
 import psycopg
 from psycopg import sql
 
-from walstream.errors import Transient
+from walstream.errors import RETRIED, Transient
 from walstream.lsn import Lsn
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import connect, session, translate
@@ -109,5 +109,5 @@ def end(dsn: str, held: str) -> None:
         if connection.execute(_THERE, (held,)).fetchone() is not None:
             raise Transient(
                 "a session that holds an earlier snapshot does not end",
-                hint="walstream tries again",
+                hint=RETRIED,
             )

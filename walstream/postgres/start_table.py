@@ -6,7 +6,7 @@ Pure. Every row that would lose or mix changes stops with both LSNs and the repa
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from walstream.errors import (
     RESET,
@@ -38,9 +38,14 @@ class StoredState:
 
     position: Position | None = None
     intent: bool = False  # noted before publication and slot were created
+    origin: str = ""  # the server's and the database's, of the intent; "": not noted
     consistent_point: Lsn | None = None  # of the slot that the intent led to
     given: Given | None = None  # to sinks, as far as is known
     slot: str = ""  # that the source names now, if that is known
+
+    def intended(self, server: Server) -> bool:
+        """Return whether the slot was to be created on this server."""
+        return self.intent and self.origin in {"", server.origin}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ def decide(
             f"slot {slot.name!r} cannot be read: {slot.lost}", hint=_GAP, repair=reset
         )
     confirmed = slot.confirmed_flush_lsn or 0
-    if stored.intent or adopt:
+    if stored.intended(server) or adopt:
         step = Step.WAIT if slot.active_pid else Step.ADOPT
         return Decision(step, confirmed)
     if slot.active_pid:
@@ -134,20 +139,31 @@ def check_ours(slot: Slot, server: Server) -> None:
         )
 
 
-def check_server(position: Position, server: Server, hint: str, repair: Repair) -> None:
-    """Refuse a server, or a database, that the position is not about."""
-    resume = show(position.resume)
-    if position.system_identifier != server.system_identifier:
+class SlotHome(Protocol):
+    """Server and database of a slot, as a position or an intent names them."""
+
+    @property
+    def system_identifier(self) -> int: ...
+
+    @property
+    def database(self) -> str: ...
+
+
+def check_server(
+    home: SlotHome, what: str, server: Server, hint: str, repair: Repair
+) -> None:
+    """Refuse a server, or a database, that it is not about."""
+    if home.system_identifier != server.system_identifier:
         raise HistoryError(
-            f"the position {resume} belongs to the server"
-            f" {position.system_identifier}, this is {server.system_identifier}",
+            f"{what} belongs to the server {home.system_identifier}, this is"
+            f" {server.system_identifier}",
             hint=hint,
             repair=repair,
         )
-    if position.database != server.database:
+    if home.database != server.database:
         raise HistoryError(
-            f"the position {resume} belongs to the database"
-            f" {position.database!r}, this is {server.database!r}",
+            f"{what} belongs to the database {home.database!r}, this is"
+            f" {server.database!r}",
             hint=hint,
             repair=repair,
         )
@@ -158,7 +174,7 @@ def _resume(
 ) -> Decision:
     resume = position.resume
     hint = f"correct the dsn; if the change is meant, reset the source: {_GAP}"
-    check_server(position, server, hint, reset)
+    check_server(position, f"the position {show(resume)}", server, hint, reset)
     if slot is None and named != position.slot:
         raise SlotLost(
             f"the position {show(resume)} belongs to the slot {position.slot!r}, the "

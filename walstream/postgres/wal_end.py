@@ -5,6 +5,7 @@ from typing import Final
 from walstream.config.run_options import NOW
 from walstream.errors import Transient
 from walstream.lsn import Lsn, parse
+from walstream.postgres import server as servers
 from walstream.postgres.connection import session
 
 # not yet flushed with synchronous_commit = off, and committed all the same
@@ -16,9 +17,13 @@ _PAGE_HEADER: Final = 24  # bytes: the first record may begin behind it
 _SEGMENT_HEADER: Final = 40  # likewise, on a segment's first page
 
 
-def resolve(dsn: str, text: str) -> Lsn:
-    """Read an LSN; the server is asked for `now`, and for the sizes of its WAL."""
+def resolve(dsn: str, text: str, *, resuming: bool) -> Lsn:
+    """Read an LSN; the server is asked for `now`, and for the sizes of its WAL.
+
+    Raises for a standby, as a run without an end does: it writes no WAL of its own.
+    """
     with session(dsn) as connection:
+        servers.refuse_standby(servers.look(connection), resuming=resuming)
         row = connection.execute(_END).fetchone()
     if row is None:
         raise Transient("the server does not say where its WAL ends")

@@ -24,6 +24,7 @@ class Fleet:
         self._level: str = config.log_level
         self.workers = [self._make(name) for name in sorted(config.sources)]
         self.away: dict[str, WorkerProcess] = {}  # of detached sinks, by their name
+        self.left_code = 0  # the highest of sources that were given up before their end
         self._back: dict[str, ProcessCounts] = {}  # what those counted that are gone
 
     def _make(self, source: str, sink: str = "") -> WorkerProcess:
@@ -89,7 +90,13 @@ class Fleet:
         return {**self._back, **counted}
 
     def drop_retired(self) -> None:
-        """Forget the sources that are configured no more, and have drained."""
+        """Forget the sources that are configured no more, and have drained.
+
+        One that was to go up to an LSN leaves its exit code.
+        """
+        left = [one.exit_code or 0 for one in self.workers if one.is_over]
+        if self._options.until_lsn:
+            self.left_code = max((self.left_code, *left))
         self.workers = [one for one in self.workers if not one.is_over]
 
     def take(

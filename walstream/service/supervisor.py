@@ -101,7 +101,8 @@ class Supervisor:
             self._control.close()
             self._faces.close()
             lock.release()
-        return max((worker.exit_code or 0 for worker in self._fleet.workers), default=0)
+        codes = (worker.exit_code or 0 for worker in self._fleet.workers)
+        return max((self._fleet.left_code, *codes))
 
     def set_debug(self, on: bool) -> str:  # noqa: FBT001
         """Make every process log more, or as configured; from any thread."""

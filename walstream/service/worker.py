@@ -193,6 +193,11 @@ class Worker:
             self._part.say_drained(drained=drained)
 
     @property
+    def stopped_code(self) -> int:
+        """Exit code of a stop at once."""
+        return self._options.stopped_code
+
+    @property
     def phase(self) -> str:
         """Name what it does now."""
         phase = self._part.phase if self._part is not None else ""
@@ -276,7 +281,7 @@ def main() -> int:
     runtime.start_thread(obey, "requests", worker, stop)
     over, told = threading.Event(), threading.Event()
     runtime.start_thread(push, "reporter", worker, over, told)
-    runtime.start_thread(end_in_time, "deadline", stop)
+    runtime.start_thread(end_in_time, "deadline", stop, options.stopped_code)
     try:
         ended = worker.run()
     except WalstreamError as error:
@@ -288,7 +293,7 @@ def main() -> int:
     finally:
         over.set()
         told.wait(_LAST_WORD_S)
-    return ALL_DONE if ended else 0
+    return ALL_DONE if ended else options.stopped_code
 
 
 def process() -> None:

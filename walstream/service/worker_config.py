@@ -22,6 +22,8 @@ class WorkerConfig:
         self.level: str = config.log_level
         self._source = source
         self._options = replace(options, sink=sink)
+        self._given = options.until_lsn
+        self._moves = False  # to another server, with the next process
         self._effective: Effective | None = None  # what the last process began with
 
     @property
@@ -29,9 +31,15 @@ class WorkerConfig:
         """How long a process that is started now may drain."""
         return self.config.shutdown_timeout + _GRACE_S
 
+    @property
+    def stopped_code(self) -> int:
+        """Exit code of a process that is stopped before its end."""
+        return self._options.stopped_code
+
     def issue(self) -> StartOrder:
         """Return it for a process that starts now, which goes by this to its end."""
         self._effective = Effective.of(self.config, self._source)
+        self._moves = False
         return StartOrder(
             os.getpid(),
             self._source,
@@ -44,12 +52,17 @@ class WorkerConfig:
         """Take another configuration; name what is different to the last process."""
         self.config = config
         to = Effective.of(config, self._source)
-        return list(self._effective.changes(to)) if self._effective else []
+        changes = list(self._effective.changes(to)) if self._effective else []
+        if f"sources.{self._source}.dsn" in changes:  # maybe of another server
+            self._moves = True
+            self._options = replace(self._options, until_lsn=self._given)
+        return changes
 
     def forget_consents(self) -> None:
         """Note that it streams: what was consented to is not of a later day."""
         self._options = self._options.without_consents()
 
     def end_at(self, lsn: str) -> None:
-        """Note where it ends, for each process to come."""
-        self._options = self._options.ending_at(lsn)
+        """Note where it ends, for each process to come on the same server."""
+        if not self._moves:
+            self._options = self._options.ending_at(lsn)

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from walstream.config import Config
-from walstream.config.run_options import Options
+from walstream.config.run_options import ALL_DONE, Options
 from walstream.errors import Transient
 from walstream.service.drain import WorkerDrain
 from walstream.service.reload_grace import ReloadGrace
@@ -92,7 +92,7 @@ class WorkerProcess:
     def stop(self, *, now: bool = False) -> None:
         """Ask it to drain, or to end at once."""
         if self._pipe is None and self.exit_code is None and not self.drain.lent:
-            self.restarts.exit_code = 0  # between two tries
+            self._give_out()  # between two tries
         self._tell("now" if now else "stop")
 
     def pass_on(self, word: str, request: WorkerRequest) -> str:
@@ -125,7 +125,7 @@ class WorkerProcess:
         """Start it again, whatever it had ended with; not while all is stopping."""
         self.drain.lent = False
         if (stopping or self.drain.retired) and self._pipe is None:
-            self.restarts.exit_code = 0
+            self._give_out()
         self.restarts.hurry()
 
     def take(self, config: Config, *, asked: bool = True) -> list[str]:
@@ -155,7 +155,23 @@ class WorkerProcess:
         if self._pipe is not None:
             self._renew()
         elif not self.drain.lent:
+            self._give_out()
+
+    def _give_out(self) -> None:
+        """End it for good while it does not run; where it was to end, say if it had."""
+        if not self.order.stopped_code:
             self.restarts.exit_code = 0
+        elif self.exit_code is None:
+            self.restarts.exit_code = self.order.stopped_code
+            self._say_cut_short()
+
+    def _say_cut_short(self) -> None:
+        if self.order.stopped_code:
+            _log.error(
+                "stopped before the LSN was reached: not everything is delivered",
+                **{SOURCE: self.name},
+                hint="run it again: it continues from its position",
+            )
 
     @property
     def is_over(self) -> bool:
@@ -188,7 +204,7 @@ class WorkerProcess:
         """Wait no longer, neither for its end nor for whom it is lent to."""
         self.kill()
         if self._pipe is None and self.exit_code is None:
-            self.restarts.exit_code = 0
+            self._give_out()
 
     def kill(self) -> None:
         if self._pipe:
@@ -276,7 +292,10 @@ class WorkerProcess:
         lived_s = runtime.monotonic() - self.history.started_at
         renewed = self.drain.end()
         if renewed and not (stopping or self.drain.lent):
-            self.restarts.exit_code = 0 if self.drain.retired else None
+            self.restarts.exit_code = None
+            if self.drain.retired:
+                self.restarts.exit_code = 0 if code == ALL_DONE else None
+                self._give_out()
             self.restarts.hurry()
         elif not self.drain.lent:
             self._decide(code, lived_s, stopping=stopping)
@@ -288,12 +307,15 @@ class WorkerProcess:
             _log.error(
                 f"worker died by signal {-code}: the state in {folder} may be damaged",
                 **{SOURCE: self.name},
-                hint=f"restore {folder}, or: walstream positions reset {self.name}",
+                hint=f"restore {folder}, or: walstream positions reset {self.name}"
+                " --adopt-slot",
             )
         now = runtime.monotonic()
         wait_s = self.restarts.end(code, lived_s, now, stopping=stopping)
         if wait_s is not None:
             self._log_restart(code, wait_s)
+        elif stopping and self.exit_code:
+            self._say_cut_short()
 
     def _log_restart(self, code: int | None, wait_s: float) -> None:
         _log.error(

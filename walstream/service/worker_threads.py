@@ -34,6 +34,10 @@ class LinkedWorker(Protocol):
     def answers(self) -> Mapping[str, WorkerAnswer]:
         """What it says to the last requests; another one when that changes."""
 
+    @property
+    def stopped_code(self) -> int:
+        """Exit code of a stop at once."""
+
     def line(self) -> bytes:
         """Return the report's line; b"" where it fails."""
 
@@ -51,7 +55,7 @@ def obey(worker: LinkedWorker, stop: Stop) -> None:
         if word == "stop":
             stop.request()
         elif word == "now":
-            os._exit(0)
+            os._exit(worker.stopped_code)
         elif word == "backfill":
             worker.backfill(request_of(request))
         elif word == "poll":
@@ -86,7 +90,7 @@ def push(worker: LinkedWorker, over: threading.Event, told: threading.Event) -> 
                 break
 
 
-def end_in_time(stop: Stop) -> None:
+def end_in_time(stop: Stop, code: int) -> None:
     """End after the drain's deadline, whatever server is still waited for."""
     stop.event.wait()
     while not stop.expired:
@@ -94,4 +98,4 @@ def end_in_time(stop: Stop) -> None:
     runtime.sleep(_LATE_S)
     _log.warning("stopped before everything was delivered: the rest is sent again")
     logs.STDERR.flush()
-    os._exit(0)
+    os._exit(code)

@@ -8,6 +8,7 @@ import errno
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -210,7 +211,10 @@ class LmdbEnvironment:
             f"the state in {self._folder} is damaged: {what}",
             hint="restore the folder from a copy made while walstream was stopped, or "
             "reset the source: the next run starts from scratch",
-            repair=RESET.of_source(source),
+            # a state that cannot be believed claims no slot
+            repair=replace(
+                RESET, command=f"walstream positions reset {source} --adopt-slot"
+            ),
         )
 
 

@@ -56,9 +56,9 @@ installs completion for the shell, `--show-completion` prints it.
 """
 _ENDS: Final = """\
 The kind is the label of `walstream_errors_total`. A wrong command line is 2. `run` ends
-with the highest code of its sources, and retries instead of ending with 5. `check` ends
-with the code that `run` would end with, or 5 if `run` would wait; `status` with that of
-the worst source.
+with the highest code of its sources, and retries instead of ending with 5; only a run
+that is stopped before `--until-lsn` ends with 5. `check` ends with the code that `run`
+would end with, or 5 if `run` would wait; `status` with that of the worst source.
 """
 _CLEAN: Final = (
     "Nothing is wrong; also after a drain, even if `shutdown_timeout` cut it short."

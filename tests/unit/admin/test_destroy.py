@@ -74,6 +74,28 @@ def test_the_state_is_never_there_by_half(
     assert again.empty
 
 
+def test_a_link_to_a_state_that_was_cut_short_goes_with_the_next_call(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, aside = loaded(tmp_path, POLLED), state.with_name("app.destroyed")
+    state.rename(target := tmp_path / "volume")
+    state.symlink_to(target)
+
+    def crash(_folder: Path) -> None:
+        raise OSError(16, "Device or resource busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", crash)
+        with pytest.raises(ConfigError, match="cannot be deleted") as refused:
+            destroy(config, "app", agree)
+    assert refused.value.hint.endswith(f"rm -r {aside} {target}")
+    shutil.rmtree(target)  # the link leads nowhere
+    done = destroy(config, "app", agree)
+    assert done is not None
+    assert done.interrupted
+    assert not aside.is_symlink()
+
+
 def test_after_an_interrupted_deletion_no_server_is_asked(
     state: Path, tmp_path: Path
 ) -> None:
@@ -112,7 +134,7 @@ def test_a_damaged_state_is_refused_with_what_is_to_be_done(
     (state / "data.mdb").write_bytes(b"\xff" * 20_000)
     with pytest.raises(StateDamaged, match="nothing was dropped") as refused:
         destroy(loaded(tmp_path, STREAMED), "app", agree)
-    assert "walstream positions reset app" in refused.value.hint
+    assert "walstream positions reset app --adopt-slot" in refused.value.hint
     assert "walstream destroy app" in refused.value.hint
     assert (state / "data.mdb").exists()
 

@@ -55,3 +55,20 @@ def test_one_lsn_is_of_one_server_and_stays_with_it() -> None:
     end.check(config("a"))
     with pytest.raises(ConfigError, match="belongs to source 'a', and 'b' is another"):
         end.check(config("b"))
+
+
+def at(dsn: str) -> Config:
+    source = {"kind": "postgres", "dsn": dsn, "slot": "s", "sinks": ["none"]}
+    return config(a=source)
+
+
+def test_one_lsn_stays_with_the_server_of_the_first_dsn() -> None:
+    end = RunEnd("0/A")
+    end.check(at("host=one user=u password=old"))
+    end.check(at("host=one user=u password=new"))
+    with pytest.raises(ConfigError, match="'a' leads to another one"):
+        end.check(at("host=two user=u"))
+    end.check(at("host=one"))
+    now = RunEnd("now")
+    now.check(at("host=one"))
+    now.check(at("host=two"))

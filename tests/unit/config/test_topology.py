@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from walstream.config import Sink, Source
+from walstream.config import PostgresSource, Sink, Source
 from walstream.config.sink import RoutedSink
 from walstream.config.topology import (
     check_formats,
@@ -14,6 +14,7 @@ from walstream.config.topology import (
     check_row_sink,
     check_slots,
     check_topics,
+    may_share_database,
 )
 
 SOURCES: TypeAdapter[dict[str, Source]] = TypeAdapter(dict[str, Source])
@@ -257,3 +258,27 @@ def test_handlers_take_ops_alone() -> None:
     row = routed(kafka(format="row", handlers=handlers, verbose=True))
     paths = [problem.path[2] for problem in check_row_sink("k", row)]
     assert paths == ["verbose", "handlers"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shares"),
+    [
+        ("host=a dbname=x", "host=A dbname=x user=u", True),
+        ("host=a dbname=x", "postgresql://u@a/x", True),
+        ("host=a,b dbname=x", "host=b dbname=x", True),
+        ("host=a dbname=x", "host=a dbname=y", False),
+        ("host=a dbname=x", "host=b dbname=x", False),
+        ("host=a dbname=x", "host=a port=1 dbname=x", False),
+        ("host=a user=x", "host=a dbname=x", True),  # as libpq has it
+        ("host=a dbname=x", "host=a", True),  # who knows?
+        ("host=a dbname=x", "service=s", True),
+    ],
+)
+def test_two_sources_share_a_database_unless_that_is_ruled_out(
+    one: str, other: str, *, shares: bool
+) -> None:
+    first, second = (
+        PostgresSource(kind="postgres", dsn=text, sinks=["x"]) for text in (one, other)
+    )
+    assert may_share_database(first, second, {}) is shares
+    assert may_share_database(second, first, {}) is shares

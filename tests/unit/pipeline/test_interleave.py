@@ -34,6 +34,9 @@ class Given:
         rows, self.left = self.left, 0
         return [row(place, index) for index in range(rows)]
 
+    def pending(self, most: int) -> list[str]:
+        return ["public.t"][:most] if self.left else []
+
     def sent(self, transaction: Shares) -> None:
         self.out.append(transaction)
 

@@ -452,6 +452,9 @@ class OldRows:
     def note(self, op: ReplicationOp) -> None:
         self.heard.append(str((op.new or [""])[0]))
 
+    def pending(self, most: int) -> list[str]:
+        return ["public.t"][:most] if self._keys else []
+
     def rows(self, place: int, known: Callable[[Table], bool]) -> list[ReplicationOp]:
         self.places.append(place)
         if place < self._place:
@@ -490,6 +493,25 @@ def test_old_rows_come_in_between_transactions_and_every_op_is_heard() -> None:
     assert beside.heard == ["1", "2", "3", "4", "sent at 1248"]
     assert beside.places[0] == START
     assert live.confirmed[-1] == 1248
+
+
+def test_a_limit_waits_for_old_rows_behind_it() -> None:
+    """Their chunk was read when the stream was not yet as far as the limit is."""
+    live = Running(
+        MemorySource([*rows(1000, "1"), *rows(1100, "2"), keepalive(1200)]),
+        MemorySink(),
+    )
+    live.limit = 1100
+    live.pipeline.let_in(lambda: OldRows(1200, "7"))
+    live.start()
+    live.until(lambda: live.drained, "it ends by itself")
+    assert live.pipeline.reached
+    assert [record.key for record in live.sink.delivered] == [
+        b'["1"]',
+        b'["2"]',
+        b'["7"]',
+    ]
+    live.finish()
 
 
 def test_old_rows_wait_for_the_end_of_an_open_transaction() -> None:

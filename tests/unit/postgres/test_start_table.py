@@ -55,6 +55,17 @@ def run(stored: StoredState, slot: Slot | None, *, adopt: bool = False) -> Decis
     return decide("app", stored, slot, SERVER, adopt=adopt)
 
 
+@pytest.mark.parametrize("origin", ["8/shop", "7/elsewhere"])
+def test_an_intent_of_another_server_is_no_record_of_the_slot(origin: str) -> None:
+    intent = StoredState(intent=True, origin=origin)
+    with pytest.raises(HistoryError, match="has no record of it"):
+        run(intent, SLOT)
+    assert run(intent, None) == Decision(Step.CREATE)
+    assert run(intent, SLOT, adopt=True).step is Step.ADOPT
+    own = StoredState(intent=True, origin="7/shop")
+    assert run(own, SLOT).step is Step.ADOPT
+
+
 @pytest.mark.parametrize(
     ("stored", "slot", "decision"),
     [

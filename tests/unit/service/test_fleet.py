@@ -115,3 +115,16 @@ def test_consents_are_not_of_a_source_that_comes_later() -> None:
     take(fleet, config())
     given = {one.name: one.order.issue().options.adopt_slot for one in fleet.workers}
     assert given == {"app": False, "shop": True}
+
+
+def test_a_source_that_left_before_its_end_is_remembered() -> None:
+    fleet = Fleet(config(), Options(until_lsn="now"))
+    take(fleet, without("shop"))
+    fleet.drop_retired()
+    assert (names(fleet), fleet.left_code) == (["app"], 5)
+    fleet.drop_retired()
+    assert fleet.left_code == 5
+    plain = Fleet(config(), Options())
+    take(plain, without("shop"))
+    plain.drop_retired()
+    assert plain.left_code == 0

@@ -63,3 +63,32 @@ def test_now_is_once_and_the_lsn_that_it_was_from_then_on() -> None:
     made = order()
     made.end_at("0/A")
     assert made.issue().options.until_lsn == ""
+
+
+def moved(dsn: str) -> Config:
+    made = config().model_dump(mode="json")
+    made["sources"]["app"]["dsn"] = dsn
+    return Config.model_validate(made)
+
+
+def test_now_is_another_lsn_where_a_reload_names_another_server() -> None:
+    made = order(Options(until_lsn="now"))
+    made.issue()
+    made.end_at("0/A")
+    assert made.take(changed()) == ["shutdown_timeout"]
+    assert made.issue().options.until_lsn == "0/A"  # the same server
+    assert made.take(moved("host=elsewhere")) == [
+        "shutdown_timeout",
+        "sources.app.dsn",
+    ]
+    made.end_at("0/A")  # as the process still says that drains
+    assert made.issue().options.until_lsn == "now"
+    made.end_at("0/7")
+    assert made.issue().options.until_lsn == "0/7"
+
+
+def test_who_is_stopped_before_an_end_says_so_by_its_exit_code() -> None:
+    until = Options(until_lsn="now")
+    assert WorkerConfig(config(), "app", until, "").stopped_code == 5
+    assert WorkerConfig(config(), "app", until, "log").stopped_code == 0
+    assert WorkerConfig(config(), "app", Options(), "").stopped_code == 0

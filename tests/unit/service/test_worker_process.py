@@ -191,3 +191,49 @@ def test_a_process_that_follows_ends_where_the_first_one_would() -> None:
     told = WorkerReport(source=StreamReport(until="0/A"))
     worker._take_in(encode(told, ProcessCounts()))  # noqa: SLF001 - as of its pipe
     assert worker.order.issue().options.until_lsn == "0/A"
+
+
+def waiting(until: str) -> WorkerProcess:
+    """Give one that is between two tries."""
+    return WorkerProcess(config(), "app", Options(until_lsn=until))
+
+
+@pytest.mark.parametrize(("until", "code"), [("", 0), ("now", 5)])
+def test_a_stop_between_two_tries_is_none_of_the_end_that_was_wanted(
+    until: str, code: int
+) -> None:
+    for end_it in (
+        WorkerProcess.stop,
+        WorkerProcess.retire,
+        WorkerProcess.give_up,
+    ):
+        worker = waiting(until)
+        with capture_logs() as said:
+            end_it(worker)
+        assert worker.exit_code == code
+        assert [one["event"][:26] for one in said] == [
+            "stopped before the LSN was"
+        ] * bool(code)
+    worker = waiting(until)
+    worker.lend()
+    worker.take_back(stopping=True)
+    assert worker.exit_code == code
+
+
+def test_one_that_had_come_to_its_end_is_not_cut_short() -> None:
+    worker = waiting("now")
+    worker.restarts.exit_code = 0
+    worker.stop()
+    worker.retire()
+    assert worker.exit_code == 0
+
+
+@pytest.mark.parametrize(("until", "code"), [("", 0), ("now", 5)])
+def test_one_that_drains_for_good_did_not_come_to_its_end(
+    until: str, code: int
+) -> None:
+    worker = waiting(until)
+    assert worker.start_if_due()
+    worker.retire()
+    end(worker)
+    assert worker.exit_code == code

@@ -13,7 +13,7 @@ from walstream.service import worker_threads
 from walstream.telemetry import logs
 logs.configure("info", str)
 class Worker:
-    phase, answers, lines = "polling", {}, 0
+    phase, answers, lines, stopped_code = "polling", {}, 0, 5
     def line(self):
         self.lines += 1
         if self.lines == 1:
@@ -45,7 +45,7 @@ worker_threads.obey(Worker(), stop)
 _END = """
 stop = Stop(Waker(), 0.1)
 stop.request()
-worker_threads.end_in_time(stop)
+worker_threads.end_in_time(stop, 5)
 """
 
 
@@ -101,7 +101,7 @@ def test_words_are_obeyed_and_an_unknown_one_is_passed_over() -> None:
         write(process, "stop")
         assert read(process) == b"stops\n"
         write(process, "now")
-        assert process.wait(10) == 0
+        assert process.wait(10) == 5  # as this worker says
 
 
 def test_the_end_of_the_supervisor_is_the_workers() -> None:
@@ -115,5 +115,5 @@ def test_the_end_of_the_supervisor_is_the_workers() -> None:
 def test_a_drain_that_takes_too_long_is_ended_with_a_word() -> None:
     with running(_END) as process:
         _, said = process.communicate(timeout=10)
-        assert process.returncode == 0
+        assert process.returncode == 5
         assert b"stopped before everything was delivered" in said

@@ -119,7 +119,8 @@ def test_document_with_a_wrong_checksum_is_never_believed(tmp_path: Path) -> Non
         pytest.raises(StateDamaged, match="checksum of 'position'") as refused,
     ):
         positions.position()
-    assert refused.value.repair.command == "walstream positions reset app"
+    repair = "walstream positions reset app --adopt-slot"
+    assert refused.value.repair.command == repair
 
 
 @pytest.mark.parametrize("stored", [b"", b"\0", b"\0\0\0\0", b"garbage"])

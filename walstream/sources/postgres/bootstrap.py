@@ -13,6 +13,7 @@ from walstream.config.run_options import Options
 from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn, show
 from walstream.pipeline.ports import Position
+from walstream.pipeline.state_document import Entries
 from walstream.postgres import preflight
 from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
@@ -159,7 +160,7 @@ class Beginning:
     def _create(self, server: Server) -> Begun:
         """First start: intent, publication, slot, position, in this order."""
         source = self._site.source
-        self._positions.write(INTENT.entry(SlotIntent(source.slot)))
+        self._positions.write(self._intent(server, None))
         with session(source.dsn) as connection:
             self._capture.establish(connection)
             tables = self._tables(connection)
@@ -183,12 +184,17 @@ class Beginning:
         self._remember(server, point, tables)
         return Begun(point, holder)
 
+    def _intent(self, server: Server, point: Lsn | None) -> Entries:
+        slot = self._site.source.slot
+        intent = SlotIntent(slot, point, server.system_identifier, server.database)
+        return INTENT.entry(intent)
+
     def _adopt(self, decision: Decision, server: Server) -> Begun:
         """Use an existing slot: from an interrupted start, or adopted."""
         source = self._site.source
-        ours = stored_of(self._positions, source.slot).intent
+        ours = stored_of(self._positions, source.slot).intended(server)
         with session(source.dsn) as connection:
-            self._capture.recognise(connection, at_first=bool(ours))
+            self._capture.recognise(connection, at_first=ours)
             tables = self._tables(connection) if ours else []
         _log.info("slot adopted", **{SLOT: source.slot, LSN: show(decision.resume)})
         self._remember(server, decision.resume, tables)
@@ -212,7 +218,7 @@ class Beginning:
         self._positions.store(
             position,
             {
-                **INTENT.entry(SlotIntent(source.slot, point)),
+                **self._intent(server, point),
                 **self._capture.entry,
                 **(self._backfill.begin(point - 1, tables) if tables else {}),
             },

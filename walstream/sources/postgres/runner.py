@@ -53,7 +53,8 @@ class PostgresRunner:
         """Stream until a stop; False: its deadline cut the drain short."""
         wanted = self._context.options.until_lsn
         if wanted and self._until == NEVER:  # for good: a later session ends there too
-            self._until = wal_end.resolve(self._dsn, wanted)
+            resuming = self._positions.position() is not None
+            self._until = wal_end.resolve(self._dsn, wanted, resuming=resuming)
         self._session = SourceSession(
             self._context,
             gauge=self._gauge,
@@ -71,6 +72,8 @@ class PostgresRunner:
         # one that ended before its stream began says nothing of those before
         if drained and pipeline is not None and not pipeline.leaving:
             stored_state.drained(self._positions)
+        if self.ended and self._until != NEVER:
+            self._session.check_delivered()
         return drained
 
     @property

@@ -71,6 +71,7 @@ class SourceSession:
         self._positions = positions
         self._stop = stop
         self._gauge = gauge
+        self._progress = progress
         self._only = options.end_backfilled
         self._until = until
         self._site = Site(
@@ -159,9 +160,13 @@ class SourceSession:
             )
         drained = self._stream.run(stage, self.members, self._backfill, self._until)
         self.ended = drained and self._stream.reached
-        if self.ended:
-            _log.info("everything up to the LSN is delivered", until=show(self._until))
         return drained
+
+    def check_delivered(self) -> None:
+        """Log that a run up to an LSN sent all; raise ChunkFailed for what it left."""
+        self._backfill.check_complete()
+        self._progress.check_complete()
+        _log.info("everything up to the LSN is delivered", until=show(self._until))
 
     def _stopping(self) -> bool:
         return self._stop.requested or self._stream.reached

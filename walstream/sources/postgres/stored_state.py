@@ -24,6 +24,17 @@ class SlotIntent:
 
     slot: str
     consistent_point: Lsn | None = None  # None: it was not created yet
+    system_identifier: int = 0  # of its server; 0: an older walstream noted none
+    database: str = ""
+
+    @property
+    def origin(self) -> str:
+        """What a server's is, where it was noted."""
+        return (
+            f"{self.system_identifier}/{self.database}"
+            if self.system_identifier
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,7 @@ def stored_of(positions: LmdbStore, slot: str) -> StoredState:
     return StoredState(
         position=positions.position(),
         intent=intent is not None and intent.slot == slot,
+        origin=intent.origin if intent else "",
         consistent_point=intent.consistent_point if intent else None,
         given=GIVEN.read(positions),
         slot=slot,

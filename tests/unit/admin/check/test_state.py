@@ -167,7 +167,7 @@ def test_damage_stops_with_the_command_that_repairs(source: Path) -> None:
     found = only(findings)
     assert known == StateFolderFacts()
     assert (found.code, found.exit_code) == ("state-damaged", 3)
-    assert found.repair.command == "walstream positions reset app"
+    assert found.repair.command == "walstream positions reset app --adopt-slot"
 
 
 def test_every_checksum_counts(source: Path) -> None:

@@ -13,6 +13,8 @@ from walstream.pipeline.root_key import ROOTS, RootKeys
 from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
 from walstream.postgres.slot import Slot
 from walstream.sources.postgres.stored_state import (
+    INTENT,
+    SlotIntent,
     drained,
     stored_of,
     take_unsent,
@@ -35,6 +37,13 @@ def test_an_intent_counts_for_its_own_slot_alone(positions: LmdbStore) -> None:
     positions.write({"intent": {"slot": "s"}})
     assert stored_of(positions, "s").intent is True
     assert stored_of(positions, "other").intent is False
+
+
+def test_an_intent_is_of_the_server_that_was_noted(positions: LmdbStore) -> None:
+    positions.write({"intent": {"slot": "s"}})  # by an older walstream
+    assert stored_of(positions, "s").origin == ""
+    positions.write(INTENT.entry(SlotIntent("s", None, 7, "shop")))
+    assert stored_of(positions, "s").origin == "7/shop"
 
 
 def test_what_was_begun_and_reached_is_read(positions: LmdbStore) -> None:

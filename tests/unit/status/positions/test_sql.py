@@ -70,7 +70,8 @@ def test_what_run_would_stop_with_is_the_verdict(tmp_path: Path) -> None:
     damaged = look(config).verdict
     assert damaged.problem is not None
     assert damaged.problem.exit_code == 3
-    assert damaged.problem.repair.command == f"walstream positions reset {SOURCE}"
+    repair = f"walstream positions reset {SOURCE} --adopt-slot"
+    assert damaged.problem.repair.command == repair
 
 
 def test_what_is_strange_is_noted(tmp_path: Path) -> None:

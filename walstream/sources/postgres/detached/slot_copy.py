@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -74,13 +73,6 @@ def make(home: Home, positions: LmdbStore, sink: str, note: DetachedSink) -> Non
     discard(folder)
     with LmdbStore(folder) as theirs:
         theirs.store(own, documents)
-
-
-def drop_all(home: Home, noted: Collection[str] = ()) -> None:
-    """Drop the copies of all sinks of which something is kept, or noted."""
-    kept_ = {folder.name for folder in (home.folder / "away").glob("*/")}
-    for sink in sorted(kept_ | set(noted)):
-        drop(home, sink, home.copy_of(sink))
 
 
 def drop(home: Home, sink: str, slot: str) -> None:

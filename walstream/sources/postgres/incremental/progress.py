@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Protocol
 
+from walstream.errors import Repair
 from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import (
     StateDocument,
@@ -20,11 +21,13 @@ from walstream.pipeline.state_document import (
 )
 from walstream.sources.postgres.incremental.chunk import Key
 from walstream.sources.report import IncrementalReport
+from walstream.spark.outcome import ChunkFailed
 
 # above those of a backfill from the slot's snapshot, which count from 1
 FIRST_CHUNK: Final = 1 << 24
 _BLOCK: Final = 1024  # numbers taken with one fsync
 _DONE: Final = 100  # tables that are still told of
+_NAMED: Final = 5  # by an error
 _TOLD: Final = 100  # of those that are wished: a report has to fit into a pipe
 
 
@@ -141,6 +144,12 @@ class IncrementalProgress:
         with self._guard:
             return next((one for one in self._wishes.items() if wanted(*one)), None)
 
+    def some(self, wanted: Callable[[str, TableRequest], bool], most: int) -> list[str]:
+        """Name the first so many in that order of which this is true."""
+        with self._guard:
+            found = (name for name, wish in self._wishes.items() if wanted(name, wish))
+            return list(islice(found, most))
+
     def holds(self, name: str, wish: TableRequest) -> bool:
         """Return whether it is still wished as it was."""
         known = self._wishes.get(name)
@@ -181,6 +190,20 @@ class IncrementalProgress:
                 del self._wishes[name]
                 self._done.append((name, wish.rows))
                 self._write(name)
+
+    def check_complete(self) -> None:
+        """Raise ChunkFailed when rows of a table are left, for what reason ever."""
+        left = self.wishes()
+        if left:
+            named = ", ".join(islice(left, _NAMED))
+            more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+            why = next((one.error for one in left.values() if one.error), "")
+            raise ChunkFailed(
+                f"existing rows of tables were not sent: {named}{more}"
+                f"{f' ({why})' if why else ''}",
+                hint="fix that; the next run continues with them",
+                repair=Repair(command="walstream status"),
+            )
 
     def _write(self, *names: str) -> None:
         """Write what concerns all, and these tables."""

@@ -109,6 +109,17 @@ class IncrementalBackfill:
         """What is to be told of every op; None: of none."""
         return self._run.note if self._run is not None else None
 
+    def pending(self, most: int) -> list[str]:
+        """Name tables that have rows left; not those that failed in this stream."""
+        run = self._run
+
+        def has_rows(name: str, wish: TableRequest) -> bool:
+            failure = self._failures.get(name)
+            read = run is not None and run.name == name
+            return read or failure is None or failure.serial != wish.serial
+
+        return self._progress.some(has_rows, most)
+
     def rows(self, place: Lsn, known: Callable[[Table], bool]) -> list[ReplicationOp]:
         """Return rows that go in between two transactions, where the stream is now."""
         self._settle()

@@ -20,6 +20,7 @@ from walstream.sources.postgres.incremental.chunk import KeyChunk
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.incremental.queue import IncrementalBackfill
 from walstream.sources.report import IncrementalReport
+from walstream.spark.outcome import ChunkFailed
 from walstream.testing import MemoryStore
 
 
@@ -253,3 +254,28 @@ def test_tables_that_wait_are_not_gone_through_at_every_transaction(
     beside.failing = None
     beside.now += 1000
     assert len(beside.turns()) == 3
+
+
+def test_a_table_has_rows_left_until_they_are_kept_as_sent_or_it_failed(
+    beside: Beside,
+) -> None:
+    assert beside.backfill.pending(5) == []
+    beside.progress.ask(["public.t", "public.u"])
+    assert beside.backfill.pending(1) == ["public.t"]
+    beside.turns()
+    assert beside.backfill.pending(5) == ["public.t", "public.u"]
+    beside.deliver()
+    beside.failing = PermissionLacking("denied")
+    beside.turns()
+    assert beside.states() == {"public.t": "done", "public.u": "error"}
+    assert beside.backfill.pending(5) == []
+    with pytest.raises(ChunkFailed, match=r"not sent: public\.u \(denied\)"):
+        beside.progress.check_complete()
+    beside.failing = None
+    beside.progress.ask(["public.u"])  # anew
+    assert beside.backfill.pending(5) == ["public.u"]
+    beside.turns()
+    beside.deliver()
+    beside.turns()
+    assert beside.backfill.pending(5) == []
+    beside.progress.check_complete()
