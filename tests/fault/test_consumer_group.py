@@ -54,7 +54,7 @@ def joins(setting: Setting, changes: int) -> None:
         if not running:
             all_of_them.enter_context(setting.running(kafka=_SESSION))
         wait_until(
-            lambda: setting.failed() or setting.count() >= setting.sent, 60, "all came"
+            lambda: setting.failed() or setting.count() >= setting.sent, 300, "all came"
         )
     assert setting.database.fetch(
         "SELECT count(*), count(DISTINCT (lsn, seq_id)) FROM applied"

@@ -117,7 +117,7 @@ def settle(stream: Stream, oracle: OracleSlot) -> int:
     expected = oracle.names()
     assert len(expected) > 100
     stream.reader.until(
-        lambda records: not missing(expected[-1:], records), 60, "the last op arrives"
+        lambda records: not missing(expected[-1:], records), 180, "the last op arrives"
     )
     assert stream.walstream.terminate() == 0
     records = stream.reader.read()
