@@ -95,7 +95,7 @@ def test_a_stop_ends_what_is_read_and_the_next_start_goes_on(
     agree(database, settled(database, walstream, reader))
 
 
-def test_a_table_whose_chunk_fails_is_given_up_after_four_tries(
+def test_a_table_whose_chunk_fails_is_skipped_after_four_tries(
     database: Database, runs: Runs, reader: Reader
 ) -> None:
     walstream = filled(database, runs, spark=False, tables=[])
@@ -106,8 +106,8 @@ def test_a_table_whose_chunk_fails_is_given_up_after_four_tries(
         " broken WHERE (10 / (id - 5) > -100)"
     )
     walstream.start().until("backfill ended", 60)
-    (given_up,) = walstream.said("table is given up")
-    assert given_up["table"] == "public.broken"
-    assert "division by zero" in given_up["error"]
+    (skipped,) = walstream.said("table is skipped")
+    assert skipped["table"] == "public.broken"
+    assert "division by zero" in skipped["error"]
     records = settled(database, walstream, reader)
     agree(database, [r for r in records if r.op.table.name != "broken"])
