@@ -14,7 +14,7 @@ from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.verb import verb
-from tests.support.programs.walstream import SOURCE, toml
+from tests.support.programs.walstream import SOURCE, Walstream, toml
 from tests.support.servers.standby import Standby
 from walstream.lsn import parse
 from walstream.status.instance import running as running_instance
@@ -61,6 +61,17 @@ def writer(database: Database) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+def wait_for_its_end(walstream: Walstream) -> None:
+    """Wait until the worker has told at which LSN it ends."""
+
+    def is_known() -> bool:
+        found = running_instance(walstream.folder / "state")
+        stream = found.sources[SOURCE].report.stream if found else None
+        return bool(stream and stream.until)
+
+    wait_until(is_known, 60, "the worker has told where it ends")
 
 
 def test_it_ends_with_all_below_and_a_restart_repeats_nothing(
@@ -125,13 +136,7 @@ def test_now_is_once_whatever_begins_again(
     write(database, 5)
     walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
     walstream.start("--until-lsn", "now")
-
-    def is_known() -> bool:
-        found = running_instance(walstream.folder / "state")
-        stream = found.sources[SOURCE].report.stream if found else None
-        return bool(stream and stream.until)
-
-    wait_until(is_known, 60, "the worker has told where it ends")
+    wait_for_its_end(walstream)
     write(database, 5)
     first = walstream.worker_pid()
     os.kill(first, signal.SIGKILL)
@@ -266,13 +271,7 @@ def test_now_is_the_end_of_the_server_that_a_reload_names(
     walstream = runs(first.dsn, source={"slot": "s", "backfill": "never"})
     walstream.sink = {"producer": {"bootstrap.servers": "127.0.0.1:1"}}
     walstream.start("--until-lsn", "now")
-
-    def is_known() -> bool:
-        found = running_instance(walstream.folder / "state")
-        stream = found.sources[SOURCE].report.stream if found else None
-        return bool(stream and stream.until)
-
-    wait_until(is_known, 60, "the worker has told where it ends")
+    wait_for_its_end(walstream)
     walstream.sink = {}
     document = walstream.document()
     document["sources"][SOURCE]["dsn"] = second.dsn

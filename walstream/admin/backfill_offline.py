@@ -92,9 +92,8 @@ def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Table
     with table_choice.asking(source) as connection:
         ground = Ground.of(connection, source)
         chosen = choose(ground, wanted, WithSpark(connection))
-        parted = (name.partition(".") for name in (*chosen.tables, *chosen.others))
-        places = [(schema, name) for schema, _, name in parted]
-        for _, obstacle in prerequisites.of_rest(config, connection, places):
+        names = (*chosen.tables, *chosen.others)
+        for _, obstacle in prerequisites.of_rest(config, connection, names):
             raise obstacle
         return chosen
 

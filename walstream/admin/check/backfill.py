@@ -27,15 +27,12 @@ def inspect(
     """
     if source.backfill == "never" or not captured or not (begins or left):
         return
-    places = [
-        (schema, name) for schema, _, name in (one.partition(".") for one in left)
-    ]
     try:
         with session(source.dsn) as connection:
             obstacles = (
                 prerequisites.of_first(config, connection, captured)
                 if begins
-                else prerequisites.of_rest(config, connection, places)
+                else prerequisites.of_rest(config, connection, left)
             )
             for code, error in obstacles:
                 about = "backfill" if code == "backfill-right" else "spark"

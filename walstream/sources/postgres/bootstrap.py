@@ -128,9 +128,8 @@ class Beginning:
         if create and self._site.source.backfill != "never":
             for _, obstacle in prerequisites.of_first(config, connection, captured):
                 raise obstacle
-        elif self._backfill.pending:
-            places = self._backfill.places
-            for _, obstacle in prerequisites.of_rest(config, connection, places):
+        elif self._backfill.pending and (record := self._backfill.record):
+            for _, obstacle in prerequisites.of_rest(config, connection, record.tables):
                 raise obstacle
 
     def begin(

@@ -34,13 +34,15 @@ def of_first(
 
 
 def of_rest(
-    config: Config, connection: Connection, places: Iterable[tuple[str, str]]
+    config: Config, connection: Connection, names: Iterable[str]
 ) -> Iterator[Obstacle]:
-    """Yield what Spark lacks, if what is left needs it; tables by schema and name.
+    """Yield what Spark lacks, if what is left needs it; tables as `schema.table`.
 
     One that cannot be read is given up when its turn comes.
     """
-    size, _ = _look(connection, (KeyedTable(*place) for place in places))
+    parted = (name.partition(".") for name in names)
+    wishes = (KeyedTable(schema, name) for schema, _, name in parted)
+    size, _ = _look(connection, wishes)
     yield from _of_size(config, size)
 
 
