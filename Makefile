@@ -23,7 +23,7 @@ PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 # without their bytecode the processes that tests start would compile walstream each time
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help fmt check unit test compiled fault lowest bench bench-quick demo dist package \
+.PHONY: help fmt check unit test compiled fault lowest bench bench-quick demo dist dist-pure release audit package \
   deb rpm lock docs reference picture recording cover-own clean python java
 
 help: ## list the targets
@@ -69,10 +69,15 @@ bench-quick: java $(BENCHED) ## run small versions of all benchmarks, in 10 minu
 	$(BENCHED_BIN)/python -m bench --quick $(addprefix --profile ,$(PROFILE)) $(BENCH)
 demo: java $(READY) ## stream from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
-dist: $(READY) ## build the sdist and the wheels, pure and compiled, in dist/
-	$(BIN)/python -m build
+dist: dist-pure ## build the sdist and the wheels, pure and compiled, in dist/
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
-	$(BIN)/twine check --strict dist/*
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+dist-pure: $(READY) ## build the sdist and the pure wheel, in dist/
+	$(BIN)/python -m build
+release: dist package ## build a release's files: dist/ with checksums; docs/releasing.md
+	PYTHON=$(PYTHON) packaging/release.sh
+audit: python ## look up known vulnerabilities of what the packages bundle
+	PYTHON=$(PYTHON) packaging/release.sh audit
 reference: $(READY) ## write docs/reference.md and docs/schemas/state.json from the code
 	$(BIN)/python -m tests.support.project.reference
 	$(BIN)/python -m tests.support.project.state_schema

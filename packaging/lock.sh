@@ -17,4 +17,6 @@ lock --extra mysql --unsafe-package pyspark --unsafe-package py4j \
 sed -i '/^# WARNING/,$d' packaging/requirements.lock
 grep -o 'pyspark[^"]*' pyproject.toml | head -1 |
   lock -o packaging/spark.lock -
-lock --allow-unsafe -o packaging/tools.lock packaging/tools.in
+for tools in tools release; do
+  lock --allow-unsafe -o "packaging/$tools.lock" "packaging/$tools.in"
+done
