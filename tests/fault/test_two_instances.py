@@ -111,6 +111,7 @@ def test_one_that_is_frozen_loses_the_slot_and_ends_when_it_goes_on(pair: Pair) 
     pair.settle()  # its order is not claimed: old records may have come behind newer
 
 
+@pytest.mark.fault_long
 def test_one_that_is_frozen_briefly_keeps_the_slot(pair: Pair) -> None:
     with Load(pair.database.dsn, _SEED) as load:
         load.wait_for_more(50)
@@ -123,6 +124,7 @@ def test_one_that_is_frozen_briefly_keeps_the_slot(pair: Pair) -> None:
     assert assert_rewind_and_continue(pair.reader.records) == 0
 
 
+@pytest.mark.fault_long
 def test_a_frozen_one_that_no_change_overtook_waits_and_ends_later(pair: Pair) -> None:
     group(pair.first, signal.SIGSTOP)
     pair.second.until("streaming", _TIMEOUT_S + 30)
@@ -133,6 +135,7 @@ def test_a_frozen_one_that_no_change_overtook_waits_and_ends_later(pair: Pair) -
     pair.first.ends_with(3, "another instance reads it now")
 
 
+@pytest.mark.fault_long
 def test_a_copy_of_the_state_is_no_standby(pair: Pair) -> None:
     pair.second.terminate()
     assert pair.first.terminate() == 0
@@ -148,3 +151,31 @@ def test_a_copy_of_the_state_is_no_standby(pair: Pair) -> None:
     pair.database.execute("INSERT INTO load VALUES (1, 1, 'x')")
     pair.reader.until(lambda records: distinct(1, records))
     pair.second.ends_with(3, "another instance reads it now")
+
+
+@pytest.mark.fault_long
+def test_a_standby_waits_for_the_end_of_a_backfill(
+    own_postgres: OwnPostgres, runs: Runs, reader: Reader
+) -> None:
+    database = Database(own_postgres())
+    database.execute(TABLE)
+    database.execute("INSERT INTO load SELECT i, 0 FROM generate_series(1, 300000) i")
+    initial = {"backfill": "initial"}
+    one = {"spark": {"connections": 1}}
+    first = runs(database.dsn, source=initial, top=one).start()
+    first.until("backfill begins")
+    group(first, signal.SIGSTOP)
+    assert not first.said("backfill ended")
+    second = runs(database.dsn, source=initial).start("--adopt-slot")
+    second.until("an instance backfills under slot")
+    database.execute("UPDATE load SET n = 1 WHERE id = 300000")
+    group(first, signal.SIGCONT)
+    first.streaming()
+    second.until("is in use by pid")
+    reader.until(lambda records: distinct(300_001, records))
+    names = [one.name for one in reader.records if one.new["id"] == 300_000]
+    assert names == sorted(names)
+    assert not second.said("slot adopted")
+    first.kill()
+    second.until("slot adopted")
+    assert "walstream backfill" in second.said("slot adopted")[0]["hint"]
