@@ -51,6 +51,7 @@ def accepted(text: str, folder: Path, environment: dict[str, str]) -> None:
     config = load(file, given)
     assert str(config.state) == "/var/lib/walstream"
     assert config.http.probes == "0.0.0.0:8322"
+    assert config.http.token in {"", "0123456789abcdef"}  # read from its file
     assert config.sources.keys() == {"app"}
 
 
