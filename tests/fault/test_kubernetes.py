@@ -91,7 +91,7 @@ def test_the_configurations_of_the_chart_are_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault_long
-@pytest.mark.takes(240)  # to compile what decodes and renders, on two cores
+@pytest.mark.takes(300)  # to compile what decodes and renders, on two cores
 @pytest.mark.skipif(_GO is None, reason="no go: https://go.dev/dl")
 def test_the_api_takes_manifests_and_chart_strictly(tmp_path: Path) -> None:
     out = tmp_path / "rendered"
