@@ -23,8 +23,9 @@ PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 # without their bytecode the processes that tests start would compile walstream each time
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help fmt check unit test compiled fault lowest bench bench-quick demo dist dist-pure release audit package \
-  deb rpm lock docs reference picture recording cover-own clean python java
+.PHONY: help fmt check unit test compiled manifests fault lowest bench bench-quick demo \
+  dist dist-pure release audit package deb rpm lock docs reference picture recording \
+  cover-own clean python java
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -50,6 +51,8 @@ test: java check ## check, and run all but the long tests; PYTEST_ARGS="-k name"
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
 compiled: $(READY) ## compile the hot path, and run its tests in both forms
 	$(BIN)/pytest tests/property/test_forms.py -m compiled $(PYTEST_ARGS)
+manifests: $(READY) ## decode the manifests for Kubernetes and the chart, with Go
+	$(BIN)/pytest tests/fault/test_kubernetes.py -m fault_long $(PYTEST_ARGS)
 fault: java $(READY) ## run the long tests; SHARD=2/4, RESUME=1, SAMPLE=SECONDS SEED=7
 	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
 	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \

@@ -106,6 +106,19 @@ def in_use(connection: Connection, slot: Slot, *, adopt: bool) -> Transient:
     )
 
 
+def backfilled_by(connection: Connection, slot: str, pid: int) -> Transient:
+    """Return who sends existing rows under a slot that has no reader meanwhile."""
+    return Transient(
+        f"an instance backfills under slot {slot!r}: {slots.holder(connection, pid)}",
+        hint="wait until its backfill has ended, or stop it: its rows are older than "
+        "those of the stream",
+        repair=Repair(
+            sql=f"SELECT pg_terminate_backend({pid});",
+            then="stop that instance first: it begins its backfill again",
+        ),
+    )
+
+
 def check(
     connection: Connection, capture: Capture, facts: Mapping[str, TableFacts]
 ) -> None:

@@ -12,7 +12,7 @@ from psycopg import sql
 from walstream.errors import RETRIED, Transient
 from walstream.lsn import Lsn
 from walstream.postgres import slot as slots
-from walstream.postgres.connection import connect, session, translate
+from walstream.postgres.connection import Connection, connect, session, translate
 
 _TRANSACTION_TIMEOUT_FROM: Final = 170000
 _SETTINGS: Final = (
@@ -29,17 +29,27 @@ _THERE: Final = (
     "SELECT pid FROM pg_stat_activity WHERE pid || ' ' || backend_start = %s"
 )
 _END_WAIT_MS: Final = 10_000
+_LOCKS: Final = 0x77_61_6C_73  # of all advisory locks, those of backfills
+_LOCK: Final = "SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s))"
+_LOCKED: Final = """
+SELECT pid FROM pg_locks JOIN pg_database d ON d.oid = database
+WHERE locktype = 'advisory' AND datname = current_database() AND granted
+  AND objsubid = 2 AND classid::bigint = %s
+  AND objid::bigint = hashtext(%s)::bigint & 4294967295
+"""
 
 
 class Holder:
     """A snapshot that others can import by `name`, until `close`.
 
-    What committed below `point` is in it, and nothing else is.
+    What committed below `point` is in it, and nothing else is. It also holds a lock in
+    the name of the source's slot, since that has no reader during a backfill.
     """
 
-    def __init__(self, dsn: str, snapshot: str, point: Lsn) -> None:
+    def __init__(self, dsn: str, snapshot: str, point: Lsn, slot: str = "") -> None:
         """Import `snapshot`, which its exporter still holds."""
         self.point = point
+        self._slot = slot
         self._connection = connect(dsn)
         try:
             self.name = self._take(snapshot)
@@ -48,13 +58,13 @@ class Holder:
             raise translate(error, "holding the slot's snapshot") from error
 
     @classmethod
-    def of_new_slot(cls, dsn: str, created: slots.Created) -> Self:
+    def of_new_slot(cls, dsn: str, created: slots.Created, slot: str) -> Self:
         """Take over the snapshot of a slot that was just created; ends its session.
 
-        A temporary slot ends with it.
+        A temporary slot ends with it; `slot` is the source's.
         """
         try:
-            return cls(dsn, created.snapshot, created.consistent_point)
+            return cls(dsn, created.snapshot, created.consistent_point, slot)
         finally:
             created.connection.close()
 
@@ -65,6 +75,8 @@ class Holder:
             sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot))
         )
         connection.execute(_SETTINGS)
+        if self._slot:
+            connection.execute(_LOCK, (_LOCKS, self._slot))
         if connection.info.server_version >= _TRANSACTION_TIMEOUT_FROM:
             connection.execute("SET LOCAL transaction_timeout = 0")
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()
@@ -90,6 +102,12 @@ class Holder:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def backfilling(connection: Connection, slot: str) -> int:
+    """Return the session of an instance that backfills for a slot; 0: none does."""
+    row = connection.execute(_LOCKED, (_LOCKS, slot)).fetchone()
+    return int(row[0]) if row is not None else 0
 
 
 def end(dsn: str, held: str) -> None:

@@ -21,7 +21,7 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.postgres.server import Server
-from walstream.postgres.snapshot_holder import Holder
+from walstream.postgres.snapshot_holder import Holder, backfilling
 from walstream.postgres.start_table import Decision, Step, decide
 from walstream.sources.postgres.backfill import prerequisites
 from walstream.sources.postgres.backfill.publication_filter import published
@@ -29,7 +29,7 @@ from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
 from walstream.sources.postgres.stored_state import INTENT, SlotIntent, stored_of
 from walstream.state.store import LmdbStore
-from walstream.telemetry.fields import LSN, SLOT
+from walstream.telemetry.fields import HINT, LSN, SLOT
 
 _log = structlog.get_logger()
 
@@ -79,7 +79,24 @@ class Beginning:
                 _log.warning("taking the slot over", pid=slot.active_pid)
                 slots.take_over(source.dsn, slot.active_pid)
             raise preflight.in_use(connection, slot, adopt=self._options.adopt_slot)
+        if decision.step is Step.ADOPT and not stored.intended(server):
+            self._check_backfilled(connection)
         return decision
+
+    def _check_backfilled(self, connection: Connection) -> None:
+        """Wait while another instance sends rows from before the slot's stream.
+
+        They would come behind newer ones of this stream; and that instance would lose
+        the slot for which it sends them.
+        """
+        source = self._site.source
+        pid = backfilling(connection, source.slot)
+        if not pid:
+            return
+        if self._options.take_over:
+            _log.warning("ending a backfill of another instance", pid=pid)
+            slots.take_over(source.dsn, pid)
+        raise preflight.backfilled_by(connection, source.slot, pid)
 
     def begin_only(
         self, connection: Connection, captured: Mapping[str, TableFacts]
@@ -174,7 +191,7 @@ class Beginning:
         holder = None
         try:
             if self._initial:
-                holder = Holder.of_new_slot(source.dsn, created)
+                holder = Holder.of_new_slot(source.dsn, created, source.slot)
             else:
                 created.connection.close()
         except Transient as error:
@@ -195,7 +212,12 @@ class Beginning:
         with session(source.dsn) as connection:
             self._capture.recognise(connection, at_first=ours)
             tables = self._tables(connection) if ours else []
-        _log.info("slot adopted", **{SLOT: source.slot, LSN: show(decision.resume)})
+        adopted = {SLOT: source.slot, LSN: show(decision.resume)}
+        if ours:
+            _log.info("slot adopted", **adopted)
+        else:
+            hint = "if rows from before that LSN were not sent: walstream backfill"
+            _log.warning("slot adopted", **adopted, **{HINT: hint})
         self._remember(server, decision.resume, tables)
         return Begun(self._slot_start)
 

@@ -329,4 +329,4 @@ def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:
         slots.SlotSpec(name, temporary=True),
         slots.WaitPolicy(site.stop.event, tell),
     )
-    return Holder.of_new_slot(source.dsn, created)
+    return Holder.of_new_slot(source.dsn, created, source.slot)

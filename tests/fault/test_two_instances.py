@@ -1,0 +1,181 @@
+"""Two instances with two state folders and one slot: who takes over, and what is lost.
+
+The second one waits as a standby (`--adopt-slot`): it has no position of the slot. What
+the first one, frozen, may still send when it goes on is docs/high-availability.md's.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+
+import pytest
+
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.fixtures.walstream import Runs
+from tests.support.loads.keyed import TABLE, Load
+from tests.support.oracles.op_order import (
+    OracleSlot,
+    assert_rewind_and_continue,
+    distinct,
+    foreign,
+    missing,
+)
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import Walstream
+
+_TIMEOUT_S = 6
+_SEED = 1
+
+
+@dataclass
+class Pair:
+    """A source whose slot one instance reads, and another one waits for."""
+
+    database: Database
+    first: Walstream
+    second: Walstream
+    reader: Reader
+    oracle: OracleSlot = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first.start().streaming()
+        self.oracle = OracleSlot(self.database)
+        self.second.start("--adopt-slot").until("trying again")
+
+    def settle(self) -> None:
+        """Claim that all that was committed came, and nothing else."""
+        expected = self.oracle.names()
+        assert len(expected) > 100
+        self.reader.until(
+            lambda records: not missing(expected[-1:], records), 60, "the last op"
+        )
+        records = self.reader.read()
+        assert missing(expected, records) == []
+        assert foreign(expected, records) == []
+
+
+@pytest.fixture
+def pair(
+    own_postgres: OwnPostgres, kafka: KafkaServer, tmp_path: Path
+) -> Iterator[Pair]:
+    server = own_postgres(wal_sender_timeout=f"{_TIMEOUT_S}s")
+    database = Database(server)
+    database.execute(TABLE)
+    prefix = f"test_{token_hex(6)}."
+    runs = Runs(kafka.bootstrap, tmp_path, prefix)
+    sink = {"topic_partitions": 4}
+    try:
+        with Reader(kafka.bootstrap, prefix) as reader:
+            first, second = (runs(database.dsn, sink=sink) for _ in range(2))
+            yield Pair(database, first, second, reader)
+    finally:
+        runs.close()
+
+
+def group(walstream: Walstream, number: int) -> None:
+    """Send a signal to supervisor and worker."""
+    os.killpg(walstream.pid, number)
+
+
+def test_a_standby_takes_over_from_one_that_is_killed(pair: Pair) -> None:
+    with Load(pair.database.dsn, _SEED) as load:
+        load.wait_for_more(50)
+        pair.first.kill()
+        pair.second.until("streaming", 15)  # it looks at the slot every 5 s, or sooner
+        load.wait_for_more(50)
+        pair.first.start()  # as whatever supervises it does
+        pair.first.ends_with(3, "another instance reads it now", "walstream slots")
+    pair.settle()
+    assert_rewind_and_continue(pair.reader.records)
+    pair.second.terminate()
+    pair.first.start()  # also while nobody reads the slot
+    pair.first.ends_with(3, "if another instance took over the slot, start that one")
+
+
+def test_one_that_is_frozen_loses_the_slot_and_ends_when_it_goes_on(pair: Pair) -> None:
+    with Load(pair.database.dsn, _SEED) as load:
+        load.wait_for_more(50)
+        group(pair.first, signal.SIGSTOP)
+        pair.second.until("streaming", _TIMEOUT_S + 30)
+        load.wait_for_more(100)
+        group(pair.first, signal.SIGCONT)
+        pair.first.ends_with(
+            3, "this process was frozen for", "another instance reads it now"
+        )
+        load.wait_for_more(50)
+    pair.settle()  # its order is not claimed: old records may have come behind newer
+
+
+@pytest.mark.fault_long
+def test_one_that_is_frozen_briefly_keeps_the_slot(pair: Pair) -> None:
+    with Load(pair.database.dsn, _SEED) as load:
+        load.wait_for_more(50)
+        group(pair.first, signal.SIGSTOP)
+        load.wait_for_more(50)
+        group(pair.first, signal.SIGCONT)
+        load.wait_for_more(50)
+    pair.settle()
+    assert not pair.second.said("streaming")
+    assert assert_rewind_and_continue(pair.reader.records) == 0
+
+
+@pytest.mark.fault_long
+def test_a_frozen_one_that_no_change_overtook_waits_and_ends_later(pair: Pair) -> None:
+    group(pair.first, signal.SIGSTOP)
+    pair.second.until("streaming", _TIMEOUT_S + 30)
+    group(pair.first, signal.SIGCONT)
+    pair.first.until("trying again")
+    pair.database.execute("INSERT INTO load VALUES (1, 1, 'x')")
+    pair.reader.until(lambda records: distinct(1, records))
+    pair.first.ends_with(3, "another instance reads it now")
+
+
+@pytest.mark.fault_long
+def test_a_copy_of_the_state_is_no_standby(pair: Pair) -> None:
+    pair.second.terminate()
+    assert pair.first.terminate() == 0
+    wait_until(lambda: not pair.first.running, 10, "it ended")
+    copied = pair.second.state.parent
+    for path in pair.first.state.rglob("*"):
+        if path.is_file():
+            to = copied / path.relative_to(pair.first.state.parent)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(path.read_bytes())
+    pair.first.start().streaming()
+    pair.second.start().until("trying again")
+    pair.database.execute("INSERT INTO load VALUES (1, 1, 'x')")
+    pair.reader.until(lambda records: distinct(1, records))
+    pair.second.ends_with(3, "another instance reads it now")
+
+
+@pytest.mark.fault_long
+def test_a_standby_waits_for_the_end_of_a_backfill(
+    own_postgres: OwnPostgres, runs: Runs, reader: Reader
+) -> None:
+    database = Database(own_postgres())
+    database.execute(TABLE)
+    database.execute("INSERT INTO load SELECT i, 0 FROM generate_series(1, 300000) i")
+    initial = {"backfill": "initial"}
+    one = {"spark": {"connections": 1}}
+    first = runs(database.dsn, source=initial, top=one).start()
+    first.until("backfill begins")
+    group(first, signal.SIGSTOP)
+    assert not first.said("backfill ended")
+    second = runs(database.dsn, source=initial).start("--adopt-slot")
+    second.until("an instance backfills under slot")
+    database.execute("UPDATE load SET n = 1 WHERE id = 300000")
+    group(first, signal.SIGCONT)
+    first.streaming()
+    second.until("is in use by pid")
+    reader.until(lambda records: distinct(300_001, records))
+    names = [one.name for one in reader.records if one.new["id"] == 300_000]
+    assert names == sorted(names)
+    assert not second.said("slot adopted")
+    first.kill()
+    second.until("slot adopted")
+    assert "walstream backfill" in second.said("slot adopted")[0]["hint"]
