@@ -72,6 +72,8 @@ demo: java $(READY) ## stream from PostgreSQL to Kafka, live; DEMO="--seconds 60
 dist: $(READY) ## build the sdist and the wheels, pure and compiled, in dist/
 	$(BIN)/python -m build
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
+	$(BIN)/python packaging/consumer/stage.py build/consumer
+	$(BIN)/python -m build --outdir dist build/consumer
 	$(BIN)/twine check --strict dist/*
 reference: $(READY) ## write docs/reference.md and docs/schemas/state.json from the code
 	$(BIN)/python -m tests.support.project.reference
