@@ -96,10 +96,12 @@ inside() { # in a namespace where /opt is the stage's
     --of JSON -o "$doc/walstream/sbom.cdx.json" /opt/walstream/bin/python
   "$TOOLS/bin/cyclonedx-py" requirements --output-reproducible --of JSON \
     -o "$doc/walstream-spark/sbom.cdx.json" packaging/spark.lock
-  "$TOOLS/bin/python" packaging/bundle.py locked packaging/requirements.lock "$consumer" |
-    "$TOOLS/bin/cyclonedx-py" requirements --output-reproducible --of JSON \
-      --pyproject "$WORK/consumer/pyproject.toml" \
-      -o "$doc/walstream-consumer/sbom.cdx.json" -
+  # an environment that has what lies there, and nothing else
+  "$PYTHON" -m venv --without-pip --clear "$WORK/bill"
+  echo "$consumer" >"$WORK/bill/lib/python$PYTHON_MINOR/site-packages/consumer.pth"
+  "$TOOLS/bin/cyclonedx-py" environment --output-reproducible --of JSON \
+    --pyproject "$WORK/consumer/pyproject.toml" \
+    -o "$doc/walstream-consumer/sbom.cdx.json" "$WORK/bill/bin/python"
   "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream/sbom.cdx.json" "$site"
   "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream-spark/sbom.cdx.json" \
     /opt/walstream-spark

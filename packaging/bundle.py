@@ -4,7 +4,6 @@
 distribution into OUT, with a copyright file that lists them all.
 `python bundle.py parts SBOM SITE` adds to a bill of materials what wheels bring beside
 Python: shared objects of others, and jars, each with its hash.
-`python bundle.py locked LOCK SITE` prints a lock's part for what is installed in SITE.
 `python bundle.py glibc FOLDER` prints the newest version that a shared object asks for.
 """
 
@@ -113,18 +112,6 @@ def _named(file: Path) -> tuple[str, str]:
     return re.sub(r"-[0-9a-f]{8}$", "", name), version.lstrip(".")
 
 
-def locked(lock: Path, site: Path) -> str:
-    """Take from a lock what is installed: each with its version and its hashes."""
-    names = {_plain(one.name) for one in distributions(path=[str(site)])}
-    entries = re.split(r"\n(?=\w)", lock.read_text("utf-8"))
-    found = [one for one in entries if _plain(one.partition("==")[0]) in names]
-    return "\n".join(found) + "\n"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def glibc(folder: Path) -> str:
     """Give the newest version of glibc that something in it was linked against."""
     return ".".join(map(str, max(_versions(folder), default=(2, 17))))
@@ -139,8 +126,6 @@ def _versions(folder: Path) -> Iterator[tuple[int, int]]:
 if __name__ == "__main__":
     if sys.argv[1] == "parts":
         add_parts(Path(sys.argv[2]), Path(sys.argv[3]))
-    elif sys.argv[1] == "locked":
-        sys.stdout.write(locked(Path(sys.argv[2]), Path(sys.argv[3])))
     elif sys.argv[1] == "glibc":
         sys.stdout.write(glibc(Path(sys.argv[2])) + "\n")
     else:

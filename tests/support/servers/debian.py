@@ -60,7 +60,7 @@ def build(
     fresh: bool = False,
     root: Path = ROOT,
 ) -> list[Path]:
-    """Make packages; the one `only`, or both; `fresh`: compiled again in any case."""
+    """Make packages; the one `only`, or all; `fresh`: compiled again in any case."""
     environment = {
         **os.environ,
         "OUT": str(out),
@@ -85,13 +85,12 @@ def lacking(*tools: str) -> str:
 
 def debian(folder: Path) -> "System":
     """Make a clean one; what was fetched once is kept in build/."""
-    kept = ROOT / "build" / f"{_SUITE}.tar"
+    kept = ROOT / "build" / f"{_SUITE}-python3.tar"
     folder.mkdir()
     if kept.exists():
         subprocess.run(["tar", "-C", folder, "-xpf", kept], check=True)
         return System(folder)
-    minor = "python3.11"
-    bootstrap = ["debootstrap", "--variant=minbase", f"--include={minor},systemd"]
+    bootstrap = ["debootstrap", "--variant=minbase", "--include=python3,systemd"]
     subprocess.run([*bootstrap, _SUITE, folder, _MIRROR], check=True)
     kept.parent.mkdir(exist_ok=True)
     new = kept.with_suffix(f".{os.getpid()}")
