@@ -12,19 +12,17 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-import psutil
 import pytest
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
-from tests.support.fixtures.packages import CONFIGURATION, STATE, document
+from tests.support.fixtures.packages import CONFIGURATION, STATE, document, walstream_of
 from tests.support.fixtures.postgres import PostgresServer, temporary_database
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import SOURCE, toml
 from tests.support.servers.debian import ROOT, System, lacking
 from walstream.formats.op import decode
 
-_RUNS = ["/usr/bin/walstream", "run"]
 WHY = lacking("debootstrap", "dpkg-deb", "unshare", "setpriv", "go", "envsubst")
 pytestmark = [
     pytest.mark.fault_long,
@@ -248,19 +246,6 @@ def manager(system: System) -> Iterator[Manager]:
     made = Manager(system)
     yield made
     made.close()
-
-
-def walstream_of(enters: int) -> psutil.Process:
-    """Find the process that the unit would have started."""
-    found: list[psutil.Process] = []
-
-    def look() -> bool:
-        below = psutil.Process(enters).children(recursive=True)
-        found[:] = [one for one in below if one.cmdline()[1:3] == _RUNS]
-        return bool(found)
-
-    wait_until(look, 30, "walstream runs")
-    return found[0]
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="apt-get install strace")

@@ -40,11 +40,16 @@ _UNPRIVILEGED: Final = (
 
 
 def copied(folder: Path) -> Path:
-    """Copy what packages are made of, and the tools and wheels that there are."""
+    """Copy what packages are made of, with tools and wheels."""
     for name in _SOURCES:
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, folder / name)
+    return lent(folder)
+
+
+def lent(folder: Path) -> Path:
+    """Give other sources the tools and wheels made here; they make what differs."""
     work, made = folder / "build/package", ROOT / "build/package"
     work.mkdir(parents=True)
     shutil.copytree(made / "wheels", work / "wheels")
