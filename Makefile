@@ -69,7 +69,7 @@ bench-quick: java $(BENCHED) ## run small versions of all benchmarks, in 10 minu
 	$(BENCHED_BIN)/python -m bench --quick $(addprefix --profile ,$(PROFILE)) $(BENCH)
 demo: java $(READY) ## stream from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
-dist: $(READY) ## build the sdist and the wheels, pure and compiled, in dist/
+dist: $(READY) ## build sdists and wheels, pure and compiled, in dist/
 	$(BIN)/python -m build
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
 	$(BIN)/python packaging/consumer/stage.py build/consumer
