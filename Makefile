@@ -72,11 +72,13 @@ bench-quick: java $(BENCHED) ## run small versions of all benchmarks, in 10 minu
 	$(BENCHED_BIN)/python -m bench --quick $(addprefix --profile ,$(PROFILE)) $(BENCH)
 demo: java $(READY) ## stream from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
-dist: dist-pure ## build the sdist and the wheels, pure and compiled, in dist/
+dist: dist-pure ## build the sdists and the wheels, pure and compiled, in dist/
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
-dist-pure: $(READY) ## build the sdist and the pure wheel, in dist/
+dist-pure: $(READY) ## build the sdists and the pure wheels, in dist/
 	$(BIN)/python -m build
+	$(BIN)/python packaging/consumer/stage.py build/consumer
+	$(BIN)/python -m build --outdir dist build/consumer
 release: dist package ## build a release's files: dist/ with checksums; docs/releasing.md
 	PYTHON=$(PYTHON) packaging/release.sh
 audit: python ## look up known vulnerabilities of what the packages bundle

@@ -4,6 +4,7 @@ It depends on nothing of walstream but `op`, `row`, `lsn`, `formats` and `errors
 that an application which imports it never loads Spark.
 """
 
+from consumer import libraries as _libraries  # noqa: F401 - refuses old ones, first
 from consumer.basic import BasicConsumer
 from consumer.dedupe import Seen, SeenInLmdb, SeenInMemory, SeenInPostgres
 from consumer.errors import (

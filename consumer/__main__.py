@@ -115,7 +115,7 @@ def _mirror(options: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m consumer",
+        prog=f"python -m {__package__}",
         description="Read walstream's topics: print each change, or mirror the tables.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

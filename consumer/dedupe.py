@@ -22,6 +22,7 @@ import psycopg
 
 from consumer.pg_catalog import BELOW, FROM, IS, MINUS, PLUS
 from consumer.row_message import RowMessage
+from walstream.errors import ConfigError
 from walstream.telemetry import runtime
 
 _DAY_S: Final = 86_400.0
@@ -85,7 +86,13 @@ class SeenInLmdb:
         clock: Callable[[], float] = runtime.time,
         steady: Callable[[], float] = runtime.monotonic,
     ) -> None:
-        import lmdb  # noqa: PLC0415 - an application without this filter needs none
+        try:
+            import lmdb  # noqa: PLC0415 - an application without this filter needs none
+        except ModuleNotFoundError:
+            raise ConfigError(
+                "SeenInLmdb needs lmdb, which is not installed",
+                hint="pip install 'walstream-consumer[lmdb]'",
+            ) from None
 
         self._max_age_s = max_age_s
         self._limit = limit

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The packages walstream and walstream-spark: packaging/build.sh deb rpm
+# The packages walstream, walstream-spark and walstream-consumer: packaging/build.sh deb rpm
 #
 # Same sources and same Python, same bytes. The environment is made at its final path,
 # /opt/walstream, in a mount namespace: nothing of this machine's /opt is touched.
@@ -15,6 +15,7 @@ umask 022
 if [ "${1:-}" != inside ]; then
   PYTHON=$(readlink -f "${PYTHON:-/usr/bin/python3}")
   read -r PYTHON_MINOR < <("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  PYTHON_NEXT=${PYTHON_MINOR%.*}.$((${PYTHON_MINOR#*.} + 1))
   VERSION=$("$PYTHON" -c 'import tomllib
 print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
   RELEASE=${RELEASE:-1}
@@ -26,7 +27,7 @@ print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
   TOOLS=$(readlink -m "$WORK/tools") # it may be a link, to what another folder made
   WHEELS=$WORK/wheels
   case $(uname -m) in x86_64) ARCH=amd64 ;; aarch64) ARCH=arm64 ;; *) ARCH=$(uname -m) ;; esac
-  export PYTHON PYTHON_MINOR VERSION RELEASE SOURCE_DATE_EPOCH BUILD_DATE WORK STAGE
+  export PYTHON PYTHON_MINOR PYTHON_NEXT VERSION RELEASE SOURCE_DATE_EPOCH BUILD_DATE WORK STAGE
   export TOOLS WHEELS ARCH PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1
   export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 fi
@@ -44,7 +45,8 @@ tools() { # what builds: locked too. Its scripts name its folder: moved, it is m
 wheels() { # everything that is bundled, each as its lock says
   rm -rf "$WORK/source" "$WORK/compiled"
   mkdir -p "$WORK/source" "$WHEELS"
-  cp -r walstream consumer pyproject.toml README.md LICENSE "$WORK/source"
+  cp -r --parents walstream consumer packaging/consumer pyproject.toml README.md LICENSE \
+    "$WORK/source"
   find "$WORK/source" \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
   if [ -n "${FRESH:-}" ] || ! diff -rq "$WORK/source" "$WHEELS/own/source" >/dev/null 2>&1; then
     rm -rf "$WHEELS/own"
@@ -54,7 +56,10 @@ wheels() { # everything that is bundled, each as its lock says
       --no-deps --no-build-isolation -w "$WHEELS/own" "$WORK/compiled"
     mv "$WORK/source" "$WHEELS/own/source"
   fi
-  rm -rf "$WORK/source" "$WORK/compiled"
+  rm -rf "$WORK/source" "$WORK/compiled" "$WHEELS/consumer"
+  "$TOOLS/bin/python" packaging/consumer/stage.py "$WORK/consumer"
+  "$TOOLS/bin/python" -m pip wheel -q --no-deps --no-build-isolation -w "$WHEELS/consumer" \
+    "$WORK/consumer"
   for lock in requirements spark; do
     if ! cmp -s "packaging/$lock.lock" "$WHEELS/$lock/lock"; then
       rm -rf "${WHEELS:?}/$lock"
@@ -77,28 +82,44 @@ inside() { # in a namespace where /opt is the stage's
   "${pip[@]}" --find-links "$WHEELS/requirements" $(pinned requirements)
   "${pip[@]}" --find-links "$WHEELS/own" "walstream==$VERSION"
   "${pip[@]}" --find-links "$WHEELS/spark" --target /opt/walstream-spark $(pinned spark)
+  consumer=$STAGE/usr/lib/walstream-consumer
+  # what it depends on is among the wheels, each once: the lock decides here too
+  "$TOOLS/bin/python" -m pip install -q --no-index --no-compile --target "$consumer" \
+    --find-links "$WHEELS/consumer" --find-links "$WHEELS/requirements" \
+    "walstream-consumer[lmdb]==$VERSION"
   find /opt/walstream/bin -mindepth 1 ! -name 'python*' ! -name walstream -delete
-  rm -rf /opt/walstream/include /opt/walstream-spark/bin
+  rm -rf /opt/walstream/include /opt/walstream-spark/bin "$consumer/bin"
   # else the bytes would depend on where this was built
-  if grep -rl --include=RECORD direct_url.json /opt; then exit 1; fi
-  mkdir -p "$doc/walstream/examples" "$doc/walstream-spark"
+  if grep -rl --include=RECORD direct_url.json /opt "$consumer"; then exit 1; fi
+  mkdir -p "$doc/walstream/examples" "$doc/walstream-spark" "$doc/walstream-consumer"
   "$TOOLS/bin/cyclonedx-py" environment --output-reproducible --pyproject pyproject.toml \
     --of JSON -o "$doc/walstream/sbom.cdx.json" /opt/walstream/bin/python
   "$TOOLS/bin/cyclonedx-py" requirements --output-reproducible --of JSON \
     -o "$doc/walstream-spark/sbom.cdx.json" packaging/spark.lock
+  # an environment that has what lies there, and nothing else
+  "$PYTHON" -m venv --without-pip --clear "$WORK/bill"
+  echo "$consumer" >"$WORK/bill/lib/python$PYTHON_MINOR/site-packages/consumer.pth"
+  "$TOOLS/bin/cyclonedx-py" environment --output-reproducible --of JSON \
+    --pyproject "$WORK/consumer/pyproject.toml" \
+    -o "$doc/walstream-consumer/sbom.cdx.json" "$WORK/bill/bin/python"
   "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream/sbom.cdx.json" "$site"
   "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream-spark/sbom.cdx.json" \
     /opt/walstream-spark
+  "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream-consumer/sbom.cdx.json" \
+    "$consumer"
   "$TOOLS/bin/python" packaging/bundle.py licences "$site" \
     "$doc/walstream/licenses" /usr/share/doc/walstream/licenses
   "$TOOLS/bin/python" packaging/bundle.py licences /opt/walstream-spark \
     "$doc/walstream-spark/licenses" /usr/share/doc/walstream-spark/licenses
+  "$TOOLS/bin/python" packaging/bundle.py licences "$consumer" \
+    "$doc/walstream-consumer/licenses" /usr/share/doc/walstream-consumer/licenses
   pages
-  for part in walstream/lib walstream-spark; do
-    # checked by nobody: files that belong to root do not change
-    /opt/walstream/bin/python -m compileall -q --invalidation-mode unchecked-hash \
-      "/opt/$part" >"$WORK/compileall.log" || true # templates that are no Python
-  done
+  # checked by nobody: files that belong to root do not change
+  compile=(/opt/walstream/bin/python -m compileall -q --invalidation-mode unchecked-hash)
+  { # templates are no Python
+    "${compile[@]}" /opt/walstream/lib /opt/walstream-spark || true
+    "${compile[@]}" -s "$STAGE" -p / "$consumer"
+  } >"$WORK/compileall.log"
 }
 
 pinned() { # name==version of each wheel
@@ -126,6 +147,7 @@ stage() {
   [ "$(id -u)" = 0 ] || as_root=(--user --map-root-user)
   unshare --mount "${as_root[@]}" "$PWD/packaging/build.sh" inside
   echo /opt/walstream-spark >"$STAGE/walstream-spark.pth"
+  echo /usr/lib/walstream-consumer >"$STAGE/walstream-consumer.pth"
   sed 's|^state = "state"  *#|state = "/var/lib/walstream"           #|' walstream.toml \
     >"$STAGE/etc/walstream/walstream.toml"
   grep -q '^state = "/var/lib/walstream"' "$STAGE/etc/walstream/walstream.toml"
@@ -138,12 +160,13 @@ stage() {
 
 packages() {
   GLIBC=$("$PYTHON" packaging/bundle.py glibc "$STAGE/opt/walstream")
-  export GLIBC
+  GLIBC_OF_CONSUMER=$("$PYTHON" packaging/bundle.py glibc "$STAGE/usr/lib/walstream-consumer")
+  export GLIBC GLIBC_OF_CONSUMER
   go=${GO:-$(command -v go || echo /usr/local/go/bin/go)}
   read -ra nfpm <<<"${NFPM:-$go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2}"
   mkdir -p "$OUT"
   for kind in "$@"; do
-    for name in ${ONLY:-walstream walstream-spark}; do
+    for name in ${ONLY:-walstream walstream-spark walstream-consumer}; do
       # nFPM replaces variables in values alone, and not in all: so all are, here
       envsubst <"packaging/$name.yaml" >"$WORK/$name.yaml"
       "${nfpm[@]}" package -f "$WORK/$name.yaml" -p "$kind" -t "$OUT/"

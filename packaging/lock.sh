@@ -11,10 +11,7 @@ lock() {
   "$tools/bin/pip-compile" -q --upgrade --generate-hashes --strip-extras --no-header \
     --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host "$@"
 }
-# a lock without Spark, which has its own: the note at its end says what pip would miss
-lock --extra mysql --unsafe-package pyspark --unsafe-package py4j \
-  -o packaging/requirements.lock pyproject.toml
-sed -i '/^# WARNING/,$d' packaging/requirements.lock
+lock --extra mysql -o packaging/requirements.lock pyproject.toml
 grep -o 'pyspark[^"]*' pyproject.toml | head -1 |
   lock -o packaging/spark.lock -
 for tools in tools release; do

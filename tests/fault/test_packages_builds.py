@@ -36,13 +36,14 @@ def rpms(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
     kinds = "deb", "rpm"
-    first = build(tmp_path / "a", *kinds, only="walstream", fresh=True)
+    names = "walstream walstream-consumer"  # Spark's is large, and nothing but a copy
+    first = build(tmp_path / "a", *kinds, only=names, fresh=True)
     # wherever it is built
     (tmp_path / "elsewhere").mkdir()
     root = copied(tmp_path / "elsewhere")
-    second = build(tmp_path / "b", *kinds, only="walstream", fresh=True, root=root)
+    second = build(tmp_path / "b", *kinds, only=names, fresh=True, root=root)
     assert [path.name for path in first] == [path.name for path in second]
-    assert len(first) == 2
+    assert len(first) == 4
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
 
@@ -89,6 +90,26 @@ def test_rpm_installs_upgrades_and_erases(
     assert not system.path("/opt/walstream").exists()
     assert system.path(f"{configuration}.rpmsave").read_text("utf-8") == "# mine\n"
     assert (system.path(state) / "app").exists()
+    shutil.rmtree(system.folder)
+
+
+def test_rpm_gives_the_consumer_library_to_the_systems_python(tmp_path: Path) -> None:
+    (package,) = build(tmp_path / "made", "rpm", only="walstream-consumer")
+    system = debian(tmp_path / "root")
+    root = ["--root", str(system.folder), "--dbpath", "/var/lib/rpm"]
+    rpm(*root, "--nodeps", "--nosignature", "-i", package)
+    needs = rpm("-qp", "--requires", package)
+    (minor,) = re.findall(r"^python\(abi\) = (3\.\d+)$", needs, re.MULTILINE)
+    # the folder that Fedora's Python has, and Debian's does not look at
+    code = (
+        f"import site; site.addsitedir('/usr/lib/python{minor}/site-packages')\n"
+        "import sys, walstream_consumer as w, consumer as c\n"
+        "print(w is c, sys.path[-1])"
+    )
+    found = system.run("python3", "-c", code)
+    assert found.stdout == "True /usr/lib/walstream-consumer\n", found.stderr
+    rpm(*root, "-e", "walstream-consumer")
+    assert not system.path("/usr/lib/walstream-consumer").exists()
     shutil.rmtree(system.folder)
 
 

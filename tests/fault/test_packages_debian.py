@@ -10,20 +10,19 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
+from typing import Final
 
-import psutil
 import pytest
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
-from tests.support.fixtures.packages import CONFIGURATION, STATE, document
+from tests.support.fixtures.packages import CONFIGURATION, STATE, document, walstream_of
 from tests.support.fixtures.postgres import PostgresServer, temporary_database
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import SOURCE, toml
 from tests.support.servers.debian import ROOT, System, lacking
 from walstream.formats.op import decode
 
-_RUNS = ["/usr/bin/walstream", "run"]
 WHY = lacking("debootstrap", "dpkg-deb", "unshare", "setpriv", "go", "envsubst")
 pytestmark = [
     pytest.mark.fault_long,
@@ -160,6 +159,62 @@ def test_without_spark_one_line_says_what_to_install(
     assert "Spark needs Java 17 or later" in polled.stderr
 
 
+CONSUMER: Final = """
+import sys, consumer, walstream_consumer, lmdb, psycopg.pq
+assert consumer is walstream_consumer
+assert sys.path[-1] == "/usr/lib/walstream-consumer", sys.path
+print(psycopg.pq.__impl__, walstream_consumer.Op.__module__)
+"""
+
+
+def test_the_consumer_library_is_the_systems(
+    system: System, packages: dict[str, Path]
+) -> None:
+    """Beside walstream, whose environment does not see it, and without."""
+    system.install(packages["walstream-consumer"])
+    for _ in range(2):
+        found = system.run("python3", "-c", CONSUMER)
+        assert found.stdout == "binary walstream_consumer.op\n", found.stderr
+        told = system.run("python3", "-m", "walstream_consumer", "--help")
+        assert told.stdout.startswith("usage: python -m walstream_consumer ")
+        if system.path("/opt/walstream").exists():
+            own = system.run(
+                "/opt/walstream/bin/python",
+                "-c",
+                "import consumer as c;"
+                "import walstream_consumer as w; print(w is c, c.__file__)",
+            )
+            assert own.stdout.startswith("True /opt/walstream/lib/"), own.stderr
+            assert system.run("dpkg", "-P", "walstream").returncode == 0
+    folder = "/usr/lib/walstream-consumer"
+    assert not system.run("sh", "-c", f"find {folder} ! -user root").stdout
+    doc = system.path("/usr/share/doc/walstream-consumer")
+    bill = json.loads((doc / "sbom.cdx.json").read_text("utf-8"))
+    named = {part["name"] for part in bill["components"] if "purl" in part}
+    assert {"confluent-kafka", "lmdb", "orjson", "psycopg", "psycopg-binary"} <= named
+    assert bill["metadata"]["component"]["name"] == "walstream-consumer"
+    texts = {one.name for one in (doc / "licenses").iterdir() if any(one.iterdir())}
+    assert texts == named | {"walstream-consumer"}
+    assert "lmdb" in (doc / "copyright").read_text("utf-8")
+    assert system.run("dpkg", "-P", "walstream-consumer").returncode == 0
+    assert not system.path(folder).exists()
+    assert (
+        "No module" in system.run("python3", "-c", "import walstream_consumer").stderr
+    )
+
+
+def test_an_older_library_of_the_system_is_named(
+    system: System, packages: dict[str, Path]
+) -> None:
+    system.install(packages["walstream-consumer"])
+    theirs = system.path("/usr/lib/python3/dist-packages/confluent_kafka")
+    theirs.mkdir()
+    text = "def version():\n    return ('1.7.0', 0x01070000)\n"
+    (theirs / "__init__.py").write_text(text, "utf-8")
+    found = system.run("python3", "-c", "import walstream_consumer")
+    assert "dist-packages/confluent_kafka is 1.7.0: upgrade or remove" in found.stderr
+
+
 class Manager:
     """systemd's ear, in a system's /run."""
 
@@ -191,19 +246,6 @@ def manager(system: System) -> Iterator[Manager]:
     made = Manager(system)
     yield made
     made.close()
-
-
-def walstream_of(enters: int) -> psutil.Process:
-    """Find the process that the unit would have started."""
-    found: list[psutil.Process] = []
-
-    def look() -> bool:
-        below = psutil.Process(enters).children(recursive=True)
-        found[:] = [one for one in below if one.cmdline()[1:3] == _RUNS]
-        return bool(found)
-
-    wait_until(look, 30, "walstream runs")
-    return found[0]
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="apt-get install strace")

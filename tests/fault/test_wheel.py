@@ -1,4 +1,4 @@
-"""The wheel, alone in an empty environment, holds all that the demo needs."""
+"""The wheel, alone in an empty environment, holds all that the demo needs: no Spark."""
 
 import os
 import shutil
@@ -59,8 +59,13 @@ def test_the_wheel_plays_the_demo_in_an_empty_environment(
     run(folder, sys.executable, "-m", "twine", "check", "--strict", *made)
 
     run(folder, sys.executable, "-m", "venv", folder / "venv")
-    pip = (folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet")
-    run(folder, *pip, f"{made[0]}[demo]")
+    python = folder / "venv" / "bin" / "python"
+    run(folder, python, "-m", "pip", "install", "--quiet", f"{made[0]}[demo]")
+    installed = run(folder, python, "-m", "pip", "list")
+    assert not {"pyspark", "py4j"} & {
+        line.split()[0] for line in installed.split("\n") if line
+    }
+    run(folder, python, "-c", "import walstream_consumer.group.fetcher")
     walstream = folder / "venv" / "bin" / "walstream"
     assert run(folder, walstream, "--version").strip().endswith(f"({form})")
     shown = run(folder, walstream, "demo", "--seconds", str(_DEMO_S))

@@ -34,9 +34,7 @@ CONNECTIONS: Final = 16
 _THROWN: Final = re.compile(r'Exception in thread "main" (?:[\w.]+: )?(.*)')
 _PYTHON: Final = "spark.pyspark.python"
 _SPECULATION: Final = "spark.speculation"
-_INSTALL_SPARK: Final = (
-    "install the package walstream-spark, or: pip install 'pyspark>=4.2,<4.4'"
-)
+_PACKAGED: Final = "/opt/walstream"  # where deb and rpm have their environment
 _LAST_LINES: Final = 5
 _PLAIN: Final = frozenset(ascii_letters + digits + "._-/,*[]@")
 _DEFAULTS: Final[Mapping[str, str]] = {
@@ -114,10 +112,13 @@ def check_java(environment: Mapping[str, str] = os.environ) -> None:
 def check_pyspark() -> None:
     """Raise ConfigError when pyspark is not installed; loads nothing of it."""
     if find_spec("pyspark") is None:
+        install = "pip install 'walstream[spark]'"
+        if sys.prefix == _PACKAGED:
+            install = "install the package walstream-spark"
         raise ConfigError(
-            "backfill and polling need Spark, which is not installed",
-            hint=_INSTALL_SPARK,
-            repair=Repair(then=_INSTALL_SPARK),
+            "polling and a large backfill need Spark: pyspark is not installed",
+            hint=install,
+            repair=Repair(then=install),
         )
 
 

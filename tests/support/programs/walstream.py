@@ -54,6 +54,7 @@ class Walstream:
     top: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()  # of `walstream run`, when used as a context
+    program: Path = _COMMAND  # another installation's
 
     def __post_init__(self) -> None:
         self.starts = 0
@@ -107,7 +108,7 @@ class Walstream:
     def _launch(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         self._stderr = self.log_path.open("wb")
         return subprocess.Popen(
-            [_COMMAND, *arguments],
+            [self.program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=self._stderr,
             stderr=self._stderr,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tests.support.project.own_coverage import ROOT
 
-EXTRAS: Final = ("demo", "mysql")
+EXTRAS: Final = ("demo", "mysql", "spark")
 _LOWEST: Final = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]+\])?>=(?P<lowest>[\w.]+)")
 
 

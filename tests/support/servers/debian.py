@@ -40,11 +40,16 @@ _UNPRIVILEGED: Final = (
 
 
 def copied(folder: Path) -> Path:
-    """Copy what packages are made of, and the tools and wheels that there are."""
+    """Copy what packages are made of, with tools and wheels."""
     for name in _SOURCES:
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, folder / name)
+    return lent(folder)
+
+
+def lent(folder: Path) -> Path:
+    """Give other sources the tools and wheels made here; they make what differs."""
     work, made = folder / "build/package", ROOT / "build/package"
     work.mkdir(parents=True)
     shutil.copytree(made / "wheels", work / "wheels")
@@ -60,7 +65,7 @@ def build(
     fresh: bool = False,
     root: Path = ROOT,
 ) -> list[Path]:
-    """Make packages; the one `only`, or both; `fresh`: compiled again in any case."""
+    """Make packages; the one `only`, or all; `fresh`: compiled again in any case."""
     environment = {
         **os.environ,
         "OUT": str(out),
@@ -85,13 +90,12 @@ def lacking(*tools: str) -> str:
 
 def debian(folder: Path) -> "System":
     """Make a clean one; what was fetched once is kept in build/."""
-    kept = ROOT / "build" / f"{_SUITE}.tar"
+    kept = ROOT / "build" / f"{_SUITE}-python3.tar"
     folder.mkdir()
     if kept.exists():
         subprocess.run(["tar", "-C", folder, "-xpf", kept], check=True)
         return System(folder)
-    minor = "python3.11"
-    bootstrap = ["debootstrap", "--variant=minbase", f"--include={minor},systemd"]
+    bootstrap = ["debootstrap", "--variant=minbase", "--include=python3,systemd"]
     subprocess.run([*bootstrap, _SUITE, folder, _MIRROR], check=True)
     kept.parent.mkdir(exist_ok=True)
     new = kept.with_suffix(f".{os.getpid()}")

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,10 @@ def test_what_java_says_ends_with_the_cause(tmp_path: Path) -> None:
 def test_pyspark_is_looked_for_and_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     session.check_pyspark()
     monkeypatch.setattr(session, "find_spec", lambda _name: None)
-    with pytest.raises(ConfigError, match="pip install"):
+    with pytest.raises(ConfigError, match=r"pip install 'walstream\[spark\]'"):
+        session.check_pyspark()
+    monkeypatch.setattr(sys, "prefix", "/opt/walstream")
+    with pytest.raises(ConfigError, match="install the package walstream-spark"):
         session.check_pyspark()
 
 

@@ -1,9 +1,10 @@
 """Prerequisites of a backfill, checked before anything is created."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from walstream.config import Config
-from walstream.errors import WalstreamError
+from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
@@ -11,6 +12,8 @@ from walstream.sources.postgres.backfill.table import look_at_each
 from walstream.sources.postgres.backfill.task_factory import wanted
 from walstream.spark import prerequisites as of_spark
 from walstream.spark.prerequisites import Obstacle
+
+_INSTALLED: Final = frozenset({"pyspark", "java"})
 
 
 def is_small(config: Config, size: int) -> bool:
@@ -60,5 +63,14 @@ def _look(
 
 
 def _of_size(config: Config, size: int) -> Iterator[Obstacle]:
-    if not is_small(config, size):
-        yield from of_spark.on_this_machine(config)
+    if is_small(config, size):
+        return
+    for code, error in of_spark.on_this_machine(config):
+        yield code, _or_without(error) if code in _INSTALLED else error
+
+
+def _or_without(error: WalstreamError) -> ConfigError:
+    """Return a message that a stream alone needs nothing of it."""
+    hint = f'{error.hint}; or write backfill = "never", which needs none: then'
+    hint += " existing rows are not sent"
+    return ConfigError(str(error.args[0]), hint=hint, repair=Repair(then=hint))
