@@ -46,7 +46,7 @@ test: java check ## check, and run all but the long tests; PYTEST_ARGS="-k name"
 	  echo "tests on MariaDB are skipped: apt-get install mariadb-server"
 	@command -v promtool >/dev/null || \
 	  echo "tests of the alert rules are skipped: apt-get install prometheus"
-	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka \
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka --fork \
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
 compiled: $(READY) ## compile the hot path, and run its tests in both forms
 	$(BIN)/pytest tests/property/test_forms.py -m compiled $(PYTEST_ARGS)

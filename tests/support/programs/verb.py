@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import jsonschema
 
 from tests.support.deadline import wait_until
+from tests.support.programs import fork
 from tests.support.project.own_coverage import ROOT
 
 WIDEST: Final = 100
@@ -34,6 +36,9 @@ def verb(
     environment: Mapping[str, str] | None = None,
 ) -> Done:
     """Run one in a pipe, where nobody can be asked."""
+    server = None if environment else fork.SHARED.server()
+    if server is not None:
+        return _forked(server, _words(configuration, arguments), folder)
     return subprocess.run(
         _words(configuration, arguments),
         stdin=subprocess.DEVNULL,
@@ -44,6 +49,17 @@ def verb(
         cwd=folder,
         env={**os.environ, **(environment or {})},
     )
+
+
+def _forked(server: fork.ForkServer, words: list[str], folder: Path) -> Done:
+    with TemporaryDirectory() as files:
+        stdout, stderr = Path(files, "stdout"), Path(files, "stderr")
+        started = server.start(*words[1:], stdout=stdout, stderr=stderr, folder=folder)
+        try:
+            code = started.wait(_WAIT_S)
+        finally:
+            started.kill()
+        return Done(words, code, stdout.read_text("utf-8"), stderr.read_text("utf-8"))
 
 
 def as_json(configuration: Path | None, schema: str, *arguments: str) -> dict[str, Any]:
