@@ -40,14 +40,15 @@ check: $(READY) ## run ruff, mypy and the check of the layers
 unit: java $(READY) ## run the tests without servers; PYTEST_ARGS="-k name" JOBS=1
 	$(BIN)/pytest tests/unit tests/property -n $(UNIT_JOBS) --dist worksteal \
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
-test: java check ## check, and run all but the long tests; PYTEST_ARGS="-k name" JOBS=1
+test: java $(READY) ## check, and run all but the long tests; PYTEST_ARGS="-k name" JOBS=1
 	@[ -x $(POSTGRES_15)/postgres ] || \
 	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"
 	@PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || \
 	  echo "tests on MariaDB are skipped: apt-get install mariadb-server"
 	@command -v promtool >/dev/null || \
 	  echo "tests of the alert rules are skipped: apt-get install prometheus"
-	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka \
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka --fork \
+	  --beside 'make --no-print-directory check' \
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
 compiled: $(READY) ## compile the hot path, and run its tests in both forms
 	$(BIN)/pytest tests/property/test_forms.py -m compiled $(PYTEST_ARGS)

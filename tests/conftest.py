@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.support.fixtures.tls",
     "tests.support.fixtures.packages",
     "tests.support.project.interruption",
+    "tests.support.project.check_beside",
     "tests.support.project.sample",
     "tests.support.project.shard",
 ]

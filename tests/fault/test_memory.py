@@ -23,6 +23,8 @@ from tests.support.programs.memory import PeakRss, forget_peaks, peaks
 from tests.support.selection import shortened
 from walstream.lsn import parse
 
+pytestmark = pytest.mark.own_start
+
 _LIMIT = 200_000_000
 _TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, v text)"
 _FILL = (

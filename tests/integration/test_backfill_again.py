@@ -69,14 +69,7 @@ def test_rows_of_a_table_that_is_new_since_a_reset_come_once(
 def backfilled(
     walstream: Walstream, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    command = Path(sys.executable).with_name("walstream")
-    return subprocess.run(
-        [command, "backfill", *arguments, "-c", walstream.configuration],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return verb(walstream.configuration, "backfill", *arguments, timeout_s=120)
 
 
 @pytest.mark.fault_long

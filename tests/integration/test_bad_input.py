@@ -77,6 +77,7 @@ def test_wal_level_replica_is_refused(own_postgres: OwnPostgres, runs: Runs) -> 
     assert untouched(database)
 
 
+@pytest.mark.own_start
 def test_a_wrong_password_is_refused_and_a_right_one_is_never_shown(
     own_postgres: OwnPostgres, runs: Runs, tmp_path: Path
 ) -> None:

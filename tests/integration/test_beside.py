@@ -3,8 +3,6 @@
 import json
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +36,7 @@ from tests.support.loads.incremental import (
 )
 from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
 from tests.support.programs.consumer_thread import Running
+from tests.support.programs.verb import verb
 from tests.support.programs.walstream import SOURCE, Walstream, toml
 from walstream.admin.backfill_request import RequestedBackfill, backfill
 from walstream.config import load
@@ -73,13 +72,7 @@ def started(runs: Runs, dsn: str) -> Walstream:
 
 def status(walstream: Walstream) -> dict[str, Any]:
     """Ask as an operator does."""
-    command = Path(sys.executable).with_name("walstream")
-    done = subprocess.run(
-        [command, "status", "--json", "-c", walstream.configuration],
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+    done = verb(walstream.configuration, "status", "--json")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

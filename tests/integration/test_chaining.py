@@ -16,6 +16,7 @@ from tests.support.fixtures.kafka import KafkaServer
 from tests.support.loads.op_record import Feed, insert, truncate
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.relay import Chain, shown, stored
+from tests.support.programs.verb import verb
 from walstream.formats.op import OpEncoder
 from walstream.op import Table
 
@@ -485,8 +486,8 @@ def test_status_check_and_positions_know_the_group(
     assert found["exit_code"] == 0
     codes = [one["code"] for one in found["sources"][0]["findings"]]
     assert "upstream-topic-missing" in codes
-    for verb in (["rewind", "app", "--to", "0/1"], ["reset", "app", "--yes"]):
-        refused = cli(made, "positions", *verb)
+    for words in (["rewind", "app", "--to", "0/1"], ["reset", "app", "--yes"]):
+        refused = cli(made, "positions", *words)
         assert refused.returncode == 2
         assert f"offsets of its group '{group}'" in " ".join(refused.stderr.split())
         assert f"--topic {feed.topic} --reset-offsets --to-earliest" in refused.stderr
@@ -523,14 +524,7 @@ def run_tool(repair: str) -> None:
 
 
 def cli(made: Chain, *words: str) -> subprocess.CompletedProcess[str]:
-    command = Path(sys.executable).with_name("walstream")
-    return subprocess.run(
-        [command, *words, "-c", made.configuration],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return verb(made.configuration, *words)
 
 
 def asked(made: Chain, *words: str, code: int = 0) -> Any:

@@ -16,11 +16,13 @@ from walstream.testing.servers.process import alive
 
 ROOT = Path(__file__).parents[2]
 _ENDS_S = 15.0  # on a machine that is busy; else in one or two
+_AS_MAKE_TEST = ["-n", "2", "--one-kafka", "--beside", "sleep 600"]
 _CONFTEST = """
 pytest_plugins = [
     "tests.support.fixtures.postgres",
     "tests.support.fixtures.kafka",
     "tests.support.project.interruption",
+    "tests.support.project.check_beside",
 ]
 """
 _TESTS = """
@@ -30,6 +32,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
+from tests.support.programs.fork import ForkServer
 from tests.support.servers.small_disk import small_disk
 from walstream.testing.servers.process import descendants
 
@@ -48,6 +51,8 @@ def disk(tmp_path):
         yield None
 
 def test_that_hangs_in_librdkafka(postgres18, kafka, disk):
+    forks = ForkServer({})
+    forks.start("help", stdout=Path("help")).wait()
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"})
     consumer.subscribe(["t"])
     consumer.poll(1)
@@ -63,7 +68,7 @@ def test_that_hangs_in_librdkafka(postgres18, kafka, disk):
     ("number", "to_all", "flags"),
     [
         pytest.param(
-            *(signal.SIGINT, True, ["-n", "2", "--one-kafka"]),  # as make test
+            *(signal.SIGINT, True, _AS_MAKE_TEST),
             id="ctrl-c-on-workers",
         ),
         pytest.param(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.deadline import wait_until
+from tests.support.programs.verb import verb
 from tests.support.programs.walstream import Walstream
 from walstream.state.control import borrowed
 from walstream.state.lock import holder
@@ -91,12 +92,7 @@ def test_an_instance_that_does_not_answer_is_not_called_stopped(
 ) -> None:
     waiting.signal(signal.SIGSTOP)
     try:
-        done = subprocess.run(
-            [_COMMAND, "status", "--json", "-c", waiting.configuration],
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
+        done = verb(waiting.configuration, "status", "--json")
     finally:
         waiting.signal(signal.SIGCONT)
     (source,) = json.loads(done.stdout)["sources"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from pydantic import TypeAdapter
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import (
@@ -27,10 +28,11 @@ from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres.connection import connect, session
 from walstream.state.store import LmdbStore
-from walstream.status.positions import SCHEMA, Standing, StartOutcome, look
+from walstream.status.positions import Standing, Standings, StartOutcome, look
 
 pytestmark = pytest.mark.same_on_15
 
+SCHEMA = TypeAdapter(Standings)
 _LOGICAL = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')"
 _FLUSH = "SELECT pg_current_wal_flush_lsn()::text"
 _WRITE = "SELECT pg_logical_emit_message(true, 'test', 'x')"

@@ -19,6 +19,7 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import verb
 from tests.support.programs.walstream import Walstream, toml
 from walstream.status.instance import running as running_instance
 from walstream.status.worker_state import WorkerState
@@ -48,13 +49,7 @@ def rewrite(walstream: Walstream, **top: Any) -> None:
 
 
 def reload(walstream: Walstream) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [_COMMAND, "reload", "-c", walstream.configuration],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return verb(walstream.configuration, "reload")
 
 
 def answer(port: int, **headers: str) -> int:

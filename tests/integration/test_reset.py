@@ -1,7 +1,6 @@
 """`walstream positions reset` repairs what stops a source for good."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.support.fixtures.postgres import (
 )
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.verb import verb
 from tests.support.programs.walstream import SOURCE, Walstream, toml
 from tests.support.servers.standby import Standby
 from tests.support.slot_reader import reading
@@ -42,15 +42,7 @@ _INSERT = "INSERT INTO t DEFAULT VALUES"
 
 
 def reset(walstream: Walstream, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = Path(sys.executable).with_name("walstream")
-    return subprocess.run(
-        [command, "positions", "reset", *arguments, "-c", walstream.configuration],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return verb(walstream.configuration, "positions", "reset", *arguments)
 
 
 def epoch(record: Record) -> int:

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from pydantic import TypeAdapter
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import (
@@ -28,7 +29,7 @@ from tests.support.fixtures.postgres import (
 from tests.support.fixtures.walstream import Runs
 from tests.support.programs.verb import Terminal, as_json, is_plain, published, verb
 from tests.support.programs.walstream import toml
-from walstream.admin.slots import SCHEMA, Loss, Where, look
+from walstream.admin.slots import Loss, Slots, Where, look
 from walstream.admin.slots import drop as drop_slot
 from walstream.config import load
 from walstream.errors import ConfigError
@@ -38,6 +39,7 @@ from walstream.postgres.slot_inventory import SlotFacts
 
 pytestmark = pytest.mark.same_on_15
 
+SCHEMA = TypeAdapter(Slots)
 _WAL = "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))"
 _LOGICAL = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')"
 _PHYSICAL = "SELECT pg_create_physical_replication_slot(%s, true)"

@@ -17,6 +17,7 @@ from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer
 from tests.support.fixtures.walstream import Runs, streamed
 from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import verb
 from tests.support.programs.walstream import Walstream
 from tests.support.project.own_coverage import ROOT
 
@@ -31,14 +32,7 @@ _COMMAND = Path(sys.executable).with_name("walstream")
 def command(
     walstream: Walstream, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [_COMMAND, *arguments, "-c", walstream.configuration],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return verb(walstream.configuration, *arguments)
 
 
 def status(walstream: Walstream) -> dict[str, Any]:
@@ -176,12 +170,7 @@ def test_what_is_printed_fits_its_published_schema(
     database: Database, runs: Runs
 ) -> None:
     published = json.loads((ROOT / "docs/schemas/status.json").read_text())
-    shown = subprocess.run(
-        [_COMMAND, "status", "--json-schema"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    shown = verb(None, "status", "--json-schema")
     assert json.loads(shown.stdout) == published
     database.execute(_TABLE)
     walstream = runs(database.dsn)

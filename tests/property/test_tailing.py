@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from rich.cells import cell_len
 
 from tests.support.oracles import vectors
@@ -16,6 +17,8 @@ from walstream.cli.tail.screen import lines
 from walstream.formats.op import OpEncoder
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.op import Kind, ReplicationOp, Table
+
+SCHEMA = TypeAdapter(json_lines.Line)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -62,7 +65,7 @@ def shown(
                 assert width is None or cell_len(line) <= width
     text = json_lines.line(change)
     assert text.isprintable()
-    json_lines.SCHEMA.validate_json(text)
+    SCHEMA.validate_json(text)
     return change, text
 
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.support.oracles.topic_reader import Record
-from tests.support.walk.fork_server import MODULES
+from tests.support.programs.fork_server import MODULES
 from tests.support.walk.oracle import Change, Fold, Order, Seen, Sight
 from tests.support.walk.patch import HOLES
 from tests.support.walk.shrinker import shrunk

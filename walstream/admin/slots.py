@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from pydantic import TypeAdapter
-
 from walstream.config import Config, PostgresSource
 from walstream.errors import (
     RESET,
@@ -48,9 +46,6 @@ class ServerSlots:
 class Slots:
     at: datetime
     servers: list[ServerSlots]
-
-
-SCHEMA: Final = TypeAdapter(Slots)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from walstream.admin.check import http as http_checks
-from walstream.admin.check.run import ADAPTER, Report, check, refused
+from walstream.admin.check.run import Report, check, refused
 from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, print_findings, print_json, print_schema
@@ -40,7 +40,7 @@ def check_command(
     Example: walstream check -c walstream.toml
     """
     if schema:
-        print_schema(ADAPTER)
+        print_schema(Report)
         return
     logs.configure("error", Secrets().scrub)
     try:
@@ -51,7 +51,7 @@ def check_command(
         logs.configure("error", config.secrets.scrub)
         report = check(config, http_checks.inspect(config))
     if as_json:
-        print_json(ADAPTER, report)
+        print_json(report)
     else:
         print_report(report, only=Severity.STOP if quiet else None)
     raise typer.Exit(report.exit_code)

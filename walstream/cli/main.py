@@ -10,7 +10,7 @@ import typer
 from walstream import __version__
 from walstream.cli.verbs import Verbs
 from walstream.errors import WalstreamError
-from walstream.telemetry import build, journal
+from walstream.telemetry import build, garbage, journal
 from walstream.telemetry.structlog_loader import load_structlog
 from walstream.telemetry.terminal import indented
 
@@ -51,6 +51,7 @@ def _options(
 
 def main() -> None:
     """Run the command; an error of ours is one message and its exit code."""
+    garbage.collect_rarely()
     load_structlog()
     try:
         app()

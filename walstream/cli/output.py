@@ -115,16 +115,16 @@ def print_wrapped(text: str) -> None:
         out.print(Text(indent) + line)
 
 
-def print_json(adapter: TypeAdapter[Any], document: Any) -> None:
-    """Print a document as its schema has it."""
-    text = adapter.dump_json(document, indent=2).decode()
+def print_json(document: Any) -> None:
+    """Print a document as the schema of its type has it."""
+    text = TypeAdapter(type(document)).dump_json(document, indent=2).decode()
     sys.stdout.write("\n".join(map(escape_json, text.split("\n"))) + "\n")
 
 
-def print_schema(adapter: TypeAdapter[Any]) -> None:
+def print_schema(document: type) -> None:
     """Print the JSON schema of what `--json` prints."""
-    sys.stdout.write(json.dumps(adapter.json_schema(mode="serialization"), indent=2))
-    sys.stdout.write("\n")
+    schema = TypeAdapter(document).json_schema(mode="serialization")
+    sys.stdout.write(f"{json.dumps(schema, indent=2)}\n")
 
 
 def print_findings(

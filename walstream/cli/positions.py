@@ -46,7 +46,7 @@ from walstream.cli.verb_command import VerbCommand, VerbGroup
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError
 from walstream.lsn import parse, show
-from walstream.status.positions import SCHEMA, Standing, StartOutcome, look
+from walstream.status.positions import Standing, Standings, StartOutcome, look
 from walstream.status.positions.model import ChainedStanding, PolledStanding
 from walstream.telemetry import logs
 from walstream.telemetry.terminal import escape
@@ -86,13 +86,13 @@ def show_positions(
     Example: walstream positions show app
     """
     if schema:
-        print_schema(SCHEMA)
+        print_schema(Standings)
         return
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
     found = look(config, source_named(source, named))
     if as_json:
-        print_json(SCHEMA, found)
+        print_json(found)
         return
     out = console()
     standings: list[Shown] = [*found.sources, *found.polled, *found.chained]

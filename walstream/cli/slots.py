@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.text import Text
 
 from walstream.admin.slots import (
-    SCHEMA,
     Loss,
     ServerSlots,
     Slots,
@@ -119,7 +118,7 @@ def slots(  # noqa: PLR0913 - a command's options
     Example: walstream slots --dsn postgresql://postgres@localhost/app
     """
     if schema:
-        print_schema(SCHEMA)
+        print_schema(Slots)
         return
     asked = _Asked.of(context, file, source, dsn)
     if context.invoked_subcommand is not None:
@@ -128,7 +127,7 @@ def slots(  # noqa: PLR0913 - a command's options
     where = asked.where()
     found = look(where)
     if as_json:
-        print_json(SCHEMA, found)
+        print_json(found)
     else:
         _print(console(), found, where.config)
     codes = [one.problem.exit_code for one in found.servers if one.problem]

@@ -71,13 +71,13 @@ def status(
     Example: walstream status --watch
     """
     if schema:
-        print_schema(adapter())
+        print_schema(Status)
         return
     config = load(file)
     if not watch:
         found = look(config)
         if as_json:
-            print_json(adapter(), found)
+            print_json(found)
         else:
             _print(console(), found)
         raise typer.Exit(found.exit_code)

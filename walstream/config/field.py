@@ -202,8 +202,8 @@ def _distinct(names: list[_Name]) -> list[_Name]:
 
 
 def _format(name: str) -> str:
-    added = plugins.names(plugins.FORMATS)
-    if name not in {*FORMATS, *added}:
+    # packages are looked for only then: that reads the metadata of all
+    if name not in FORMATS and name not in (added := plugins.names(plugins.FORMATS)):
         last = f"{', '.join(added)} or" if added else "or"
         known = ", ".join(FORMATS)
         _refuse(f"is not a known format: write {known}, {last} one that a package adds")

@@ -7,7 +7,6 @@ second, with its answers to the last requests. Its exit code is the error's.
 """
 
 import contextlib
-import gc
 import os
 import sys
 import threading
@@ -39,7 +38,7 @@ from walstream.sources.report import (
 )
 from walstream.spark.parent_death import die_with_parent, take_signals
 from walstream.state.store import LmdbStore
-from walstream.telemetry import logs, runtime
+from walstream.telemetry import garbage, logs, runtime
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
 
@@ -49,9 +48,6 @@ _ANSWERS: Final = 16  # that are still told
 _STARTING: Final = "it is still starting: try again"
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
-_COLLECT_AFTER: Final = (
-    20_000  # objects: transactions under way are none of the garbage
-)
 _log = structlog.get_logger()
 
 
@@ -275,9 +271,8 @@ def main() -> int:
     stop = Stop(Waker(), config.shutdown_timeout)
     take_signals(lambda _number, _frame: stop.request())
     worker = Worker(config, name, options, stop)
-    # modules and configuration stay: no collection need look at them again
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER)
+    garbage.keep_all()  # modules and configuration
+    garbage.collect_rarely()  # a supervisor of before an upgrade starts it without
     runtime.start_thread(obey, "requests", worker, stop)
     over, told = threading.Event(), threading.Event()
     runtime.start_thread(push, "reporter", worker, over, told)

@@ -1,13 +1,11 @@
 """A source's PostgreSQL as `walstream check` sees it, and its repairs as printed."""
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from tests.support.fixtures.postgres import Database
+from tests.support.programs.verb import verb
 from tests.support.programs.walstream import SOURCE, Walstream, toml
 from walstream.config import PostgresSource
 from walstream.errors import Repair
@@ -112,19 +110,6 @@ def command(walstream: Walstream, repair: Repair) -> str:
     walstream.configuration.write_text(toml(walstream.document()), "utf-8")
     words = repair.command.split()
     assert words[0] == "walstream"
-    done = subprocess.run(
-        [
-            Path(sys.executable).with_name("walstream"),
-            *words[1:],
-            "-c",
-            walstream.configuration,
-            "--yes",
-        ],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = verb(walstream.configuration, *words[1:], "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.programs.verb import verb
 from tests.support.programs.walstream import Walstream, toml
 from walstream.spark.java import (
     find_java,
@@ -83,14 +84,7 @@ class Operator:
 
 def checked(*arguments: object) -> "subprocess.CompletedProcess[str]":
     """Run `walstream check` in a pipe."""
-    return subprocess.run(
-        [_BIN / "walstream", "check", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return verb(None, "check", *map(str, arguments))
 
 
 def findings(report: Report) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.oracles.topic_reader import Reader
-from tests.support.programs.walstream import _COMMAND, Walstream, toml
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import Walstream, toml
 from walstream.formats.row import PolledRow, decode
 
 SOURCE: Final = "legacy"
@@ -60,13 +61,7 @@ class Polled(Walstream):
     def command(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run a verb on this configuration."""
         self.configuration.write_text(toml(self.document()), "utf-8")
-        return subprocess.run(
-            [_COMMAND, *words, "-c", self.configuration],
-            capture_output=True,
-            text=True,
-            timeout=_ONCE_S,
-            check=False,
-        )
+        return verb(self.configuration, *words, timeout_s=_ONCE_S)
 
     def once(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Poll once, and see that it ended well."""

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import jsonschema
 
 from tests.support.deadline import wait_until
+from tests.support.programs import fork
 from tests.support.project.own_coverage import ROOT
 
 WIDEST: Final = 100
@@ -32,18 +34,36 @@ def verb(
     *arguments: str,
     folder: Path = _NOWHERE,
     environment: Mapping[str, str] | None = None,
+    timeout_s: float = _WAIT_S,
 ) -> Done:
     """Run one in a pipe, where nobody can be asked."""
+    server = None if environment else fork.SHARED.server()
+    if server is not None:
+        words = _words(configuration, arguments)
+        return _forked(server, words, folder, timeout_s)
     return subprocess.run(
         _words(configuration, arguments),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
-        timeout=_WAIT_S,
+        timeout=timeout_s,
         cwd=folder,
         env={**os.environ, **(environment or {})},
     )
+
+
+def _forked(
+    server: fork.ForkServer, words: list[str], folder: Path, timeout_s: float
+) -> Done:
+    with TemporaryDirectory() as files:
+        stdout, stderr = Path(files, "stdout"), Path(files, "stderr")
+        started = server.start(*words[1:], stdout=stdout, stderr=stderr, folder=folder)
+        try:
+            code = started.wait(timeout_s)
+        finally:
+            started.kill()
+        return Done(words, code, stdout.read_text("utf-8"), stderr.read_text("utf-8"))
 
 
 def as_json(configuration: Path | None, schema: str, *arguments: str) -> dict[str, Any]:

@@ -24,11 +24,13 @@ import psutil
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.deadline import wait_until
+from tests.support.programs import fork
 from walstream.status.instance import streaming
 
 SOURCE: Final = "app"
 SINK: Final = "kafka"
 _COMMAND: Final = Path(sys.executable).with_name("walstream")
+_WORKERS: Final = {"walstream.service.worker_main", str(fork.SERVER)}
 _START_S: Final = 60.0
 _END_S: Final = 60.0  # half of it is a drain's own, and what follows
 
@@ -58,7 +60,7 @@ class Walstream:
 
     def __post_init__(self) -> None:
         self.starts = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | fork.Forked | None = None
         self._stderr: IO[bytes] | None = None
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -105,7 +107,12 @@ class Walstream:
         self._process = self._launch(["run", "-c", str(self.configuration), *flags])
         return self
 
-    def _launch(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _launch(
+        self, arguments: Sequence[str]
+    ) -> subprocess.Popen[bytes] | fork.Forked:
+        server = None if self.environment else fork.SHARED.server()
+        if server is not None:
+            return server.start(*arguments, stdout=self.log_path)
         self._stderr = self.log_path.open("wb")
         return subprocess.Popen(
             [self.program, *arguments],
@@ -159,7 +166,7 @@ class Walstream:
         return [
             child.pid
             for child in psutil.Process(self.pid).children()
-            if "walstream.service.worker_main" in _command_of(child)
+            if _WORKERS.intersection(_command_of(child))
         ]
 
     def processes(self, word: str) -> list[psutil.Process]:

@@ -16,10 +16,11 @@ from psycopg.conninfo import make_conninfo
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.fork import ForkServer
 from tests.support.programs.walstream import SOURCE
 from tests.support.walk.act import Act, Kind
 from tests.support.walk.changes import ELSEWHERE, PUBLICATION, ROLE, creation, mended
-from tests.support.walk.fork import ForkedWalstream, ForkServer
+from tests.support.walk.forked_walstream import ForkedWalstream
 from tests.support.walk.oracle import Change, Fold, Order, Sight, look, now
 from tests.support.walk.patch import WATCH_S, sitecustomize
 from tests.support.walk.tables import BY_CODE, WRITERS
@@ -440,7 +441,7 @@ class Runner:
         configuration = str(self._walstream.configuration)
         log = self._folder / "reset.log"
         verb = ("positions", "reset", SOURCE, "--yes", "-c", configuration)
-        if self._forks.start(log, *verb).wait(_PATIENCE_S):
+        if self._forks.start(*verb, stdout=log).wait(_PATIENCE_S):
             raise WalkFailed("reset", log.read_text("utf-8"))
         self._begin()
 

@@ -3,8 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 import typer
 
+from tests.support.programs.fork_server import MODULES
 from walstream.cli.main import app
 from walstream.cli.verbs import VERBS
 
@@ -43,3 +45,14 @@ def test_the_help_of_all_loads_all() -> None:
 def test_each_is_a_command_of_its_name() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert [command.name for command in commands.values()] == list(VERBS)
+
+
+@pytest.mark.parametrize("module", [one for one in MODULES if ".cli." in one])
+def test_what_tests_load_before_a_fork_needs_nothing_else_loaded(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from pydantic import TypeAdapter
-
 from walstream.admin.check import backfill as backfill_checks
 from walstream.admin.check import config_file, state
 from walstream.admin.check import kafka as chained_checks
@@ -69,9 +67,6 @@ class Report:
     sources: list[SourceReport]
     findings: list[Finding]  # of configuration and state folder: of no single source
     instance: str | None = None  # the process of a walstream that runs here now
-
-
-ADAPTER: Final = TypeAdapter(Report)
 
 
 def check(config: Config, more: Iterable[Finding] = ()) -> Report:

@@ -120,7 +120,7 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     Example: walstream tail shop.orders --from "2 hours ago" -f '%k %v\n'
     """
     if schema:
-        print_schema(json_lines.SCHEMA)
+        print_schema(json_lines.Line)
         return
     span = _span(
         from_beginning=from_beginning, since=since, until_end=until_end, limit=limit

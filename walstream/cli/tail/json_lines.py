@@ -1,11 +1,11 @@
-"""Change -> one JSON object a line, for jq, as SCHEMA has it."""
+"""Change -> one JSON object a line, for jq, as Line has it."""
 
 from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 import orjson
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field
 
 from walstream.cli.tail.change import Change
 from walstream.cli.tail.content import (
@@ -50,9 +50,6 @@ class Line:
     value: str = ""  # of no known format
     value_base64: Annotated[str, _BASE64] = ""  # likewise, and no text
     key_base64: Annotated[str, _BASE64] = ""  # where the key is no text
-
-
-SCHEMA: Final = TypeAdapter(Line)
 
 
 def line(change: Change) -> str:

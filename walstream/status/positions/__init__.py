@@ -4,7 +4,7 @@ Only looks, whether an instance runs or not. What cannot be asked is left out, a
 the verdict is what `run` would do, by the start table.
 """
 
-from walstream.status.positions.model import SCHEMA, Standing, Standings, StartOutcome
+from walstream.status.positions.model import Standing, Standings, StartOutcome
 from walstream.status.positions.postgres import look
 
-__all__ = ["SCHEMA", "Standing", "Standings", "StartOutcome", "look"]
+__all__ = ["Standing", "Standings", "StartOutcome", "look"]

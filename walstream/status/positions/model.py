@@ -3,9 +3,6 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
-
-from pydantic import TypeAdapter
 
 from walstream.finding import Finding
 from walstream.kafka.last_op import LastOp, TopicEnd
@@ -146,6 +143,3 @@ class Standings:
     sources: list[Standing]
     polled: list[PolledStanding] = field(default_factory=list)
     chained: list[ChainedStanding] = field(default_factory=list)
-
-
-SCHEMA: Final = TypeAdapter(Standings)

@@ -4,12 +4,15 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from tests.support.oracles import vectors
 from tests.support.project.own_coverage import ROOT
 from walstream.cli.tail.change import read
-from walstream.cli.tail.json_lines import SCHEMA, line
+from walstream.cli.tail.json_lines import Line, line
 from walstream.kafka.topic_reader import TopicRecord
+
+SCHEMA = TypeAdapter(Line)
 
 
 def printed(value: bytes | None, key: bytes | None = b'["1"]') -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Starts `walstream` by fork, in a process that has all loaded: run as a script.
 
-Two seconds of CPU of each start are imports, and a walk starts it hundreds of times.
-The supervisor is a fork of this process, its first worker one of the supervisor's, made
-before that does anything. Requests and answers are lines of JSON.
+Most of the CPU of a start are imports, and a run of the tests starts it a thousand
+times. A command is a fork of this process; the first worker of a supervisor is one of
+the supervisor's, made before that does anything. Requests and answers are lines of
+JSON.
 """
 
 import array
@@ -19,10 +20,15 @@ import threading
 from importlib import import_module
 from typing import IO, Any, Final
 
+from walstream.telemetry import structlog_loader
+
 MODULES: Final = (
     "walstream.cli.main",
     "walstream.cli.run",
+    "walstream.cli.check",
     "walstream.cli.positions",
+    "walstream.cli.slots",
+    "walstream.cli.status",
     "walstream.service.worker",
     "walstream.sources.postgres.session",
     "walstream.kafka.sink",
@@ -81,23 +87,28 @@ class _Subprocess:
 
     def __init__(self) -> None:
         self._first: _FirstWorker | None = _FirstWorker()
+        self._user = os.geteuid()
 
     def Popen(  # noqa: N802 - it is called so
         self, *command: Any, **options: Any
     ) -> subprocess.Popen[bytes]:
         """Give the first worker, and then others that are started as ever."""
         first, self._first = self._first, None
-        return first or subprocess.Popen(*command, **options)
+        if first and os.geteuid() == self._user:
+            return first
+        return subprocess.Popen(*command, **options)
 
 
 def _be_walstream(request: dict[str, Any]) -> None:
     """Be `walstream` with these arguments."""
-    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    for number, path in ((1, request["stdout"]), (2, request["stderr"])):
+        # both may be one file: neither writes over the other
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(file, number)
     os.closerange(3, 256)
+    os.chdir(request["folder"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["walstream", *request["arguments"]]
     if request["arguments"][0] == "run":
@@ -133,6 +144,7 @@ def _serve() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    structlog_loader.load_structlog()
     for name in MODULES:
         import_module(name)
     gc.freeze()
