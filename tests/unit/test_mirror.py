@@ -109,7 +109,7 @@ DRIVEN_BY = {
     "walstream/admin/rewind.py": "integration/test_rewind.py",
     "walstream/admin/slots.py": "integration/test_slots.py",
     "walstream/cli/backfill.py": (
-        'integration/test_backfill_again.py: [command, "backfill"'
+        'integration/test_backfill_again.py: verb(walstream.configuration, "backfill"'
     ),
     "walstream/cli/check.py": "integration/test_check.py: walstream check",
     "walstream/cli/completion_servers.py": "integration/test_completion.py: completed",
