@@ -169,12 +169,14 @@ class Relations:
         its leaves.
         """
         oids = tuple([self._written_as(one.type_oid) for one in relation.columns])
+        modifiers = tuple([one.type_modifier for one in relation.columns])
         known = self._tables.get(relation.oid)
         if (
             known is not None
             and known.columns == columns
             and known.key == key
             and known.type_oids == oids
+            and known.modifiers == modifiers
             and (known.schema, known.name) == (named.schema, named.table)
         ):
             return known
@@ -185,6 +187,7 @@ class Relations:
             key=key,
             type_oids=oids,
             oid=relation.oid,
+            modifiers=modifiers,
         )
         self._tables[relation.oid] = table
         return table
