@@ -6,8 +6,8 @@ messages have to be those of the frames, whose records are in golden.json.gz.
 
 The frames and the golden records are of one run with a Debezium 3.5.0.Final: PostgreSQL
 18, Kafka Connect with JSON converters and schemas, a slot for each connector, made
-between the two scripts; a publication `FOR ALL TABLES WITH (publish_via_partition_root =
-true)`, snapshot.mode=no_data. A fifth slot was read by
+between the two scripts; a publication FOR ALL TABLES WITH
+(publish_via_partition_root = true), snapshot.mode=no_data. A fifth slot was read by
 pg_logical_slot_get_binary_changes with proto_version 1 and messages: frames.json.gz, as
 [lsn, xid, payload in hex]. golden.json.gz has [key, value, headers] of each record by
 topic; of the heartbeats two. The connectors, by the prefix of their topics:

@@ -1,5 +1,6 @@
 """Facts of columns, asked of a server's catalog as of now."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import psycopg
@@ -42,11 +43,16 @@ ORDER BY n.nspname, c.relname, a.attnum
 TableFacts = dict[tuple[str, str], dict[str, ColumnFacts]]
 
 
+def column_facts(fields: Sequence[Any]) -> ColumnFacts:
+    """Make them of their fields, the labels in a list."""
+    made: Any = [tuple(one) if isinstance(one, list) else one for one in fields]
+    return ColumnFacts(*made)
+
+
 def facts_now(connection: psycopg.Connection[Any]) -> TableFacts:
     """Ask for the facts of all tables' columns, by schema, name and column."""
     found: TableFacts = {}
     for schema, table, column, *rest in connection.execute(_FACTS).fetchall():
-        *facts, labels = rest
-        made = ColumnFacts(*facts, tuple(labels))
+        made = column_facts(rest)
         found.setdefault((schema, table), {})[column] = made
     return found

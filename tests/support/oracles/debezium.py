@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.oracles.column_facts import column_facts
 from walstream.formats.debezium import (
     DebeziumKey,
     DebeziumOptions,
@@ -112,16 +113,7 @@ def frames() -> tuple[tuple[Lsn, bytes], ...]:
 def facts() -> Iterator[tuple[ColumnFacts, ...]]:
     """Yield the facts of each Relation message."""
     for _, _, columns in json.loads((FOLDER / "facts.json").read_text("utf-8")):
-        yield tuple(ColumnFacts(*one[:-1], tuple(one[-1])) for one in columns)
-
-
-@dataclass
-class Commits:
-    """One op, or another message, in the stream's order."""
-
-    what: Any
-    lsn: Lsn  # its own
-    commit: Begin | Commit | None = None
+        yield tuple(column_facts(one) for one in columns)
 
 
 def ops() -> Iterator[tuple[Lsn, Any]]:
@@ -203,6 +195,8 @@ class Writer:
                             self._transactions.begin(begin.xid, lsn, begin.commit_time)
                         )
                     yield from self._row(what)
+                case _:
+                    pass
 
     def _transaction(self, record: tuple[bytes, bytes]) -> Record:
         topic = topics.transaction_topic(self.options.name)

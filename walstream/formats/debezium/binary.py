@@ -30,7 +30,7 @@ FORMS: Final[dict[str, WriteBytes]] = {
 
 
 def bytea(write: WriteBytes) -> Render:
-    """Return what writes a bytea, which PostgreSQL prints as `\\x00ff`."""
+    r"""Return what writes a bytea, which PostgreSQL prints as `\x00ff`."""
 
     def render(text: str) -> str:
         if text[:2] != "\\x":
@@ -50,7 +50,7 @@ def opaque(write: WriteBytes, shape: Render | None = None) -> Render:
 
 
 def bit(text: str) -> str:
-    """Write bit(1)."""
+    """Write one bit."""
     if text not in {"0", "1"}:
         raise ValueError("not a bit")
     return "true" if text == "1" else "false"

@@ -48,7 +48,7 @@ class TableColumns:
                 continue
             # it may call `lost`, which counts values of rows alone
             quiet = types.of(type_of(table, index), _silent) or found
-            shown = default_json(facts.default, facts.type_name, quiet)
+            shown = default_json(facts, quiet)
             self.types[index] = found
             field = field_name(name, options.adjust_fields)
             self.fields[index] = (
@@ -58,7 +58,8 @@ class TableColumns:
         self.left_out = tuple(left_out)
         self._check_names()
         self._renders = [found.render for found in self.types.values()]
-        self._all = len(self.types) == len(table.columns)
+        self._width = len(table.columns)
+        self._all = len(self.types) == self._width
         self._indexes = list(self.types)
         self._template = _template([name for name, _ in self.fields.values()])
         self._empty = [
@@ -105,13 +106,15 @@ class TableColumns:
         if op.absent:
             return self._write_absent(op, row)
         values = cast("Sequence[Any]", row)
+        if len(values) != self._width:
+            raise self.refused(op, row)
         if not self._all:
             values = [values[index] for index in self._indexes]
         try:
             return self._template % tuple(
                 [
                     "null" if value is None else render(value)
-                    for render, value in zip(self._renders, values, strict=True)
+                    for render, value in zip(self._renders, values)  # noqa: B905 - dear
                 ]
             )
         except (TypeError, ValueError):
@@ -145,6 +148,12 @@ class TableColumns:
     def refused(self, op: ReplicationOp, row: Row) -> WalstreamError:
         """Find the column whose text is not one of its type, without its value."""
         at = f"({show(op.lsn)}, {op.seq_id})"
+        if len(row) != self._width:
+            return WalstreamError(
+                f"a row of table {self.table.full_name!r}, op {at}, has {len(row)} "
+                f"values for {self._width} columns",
+                hint="report this with the server's version",
+            )
         for index, found in self.types.items():
             value = row[index]
             if value is None or isinstance(value, NotSent):
@@ -161,9 +170,8 @@ class TableColumns:
                     "otherwise report this with the column's type",
                 )
         return WalstreamError(
-            f"a row of table {self.table.full_name!r}, op {at}, has another width than "
-            "the table",
-            hint="report this with the server's version",
+            f"a row of table {self.table.full_name!r}, op {at}, cannot be written",
+            hint="report this with the table's definition",
         )
 
 

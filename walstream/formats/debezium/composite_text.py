@@ -66,7 +66,7 @@ _TOKENS: Final[dict[str, re.Pattern[str]]] = {}
 
 
 def array(item: Render, delimiter: str = ",") -> Render:
-    """Return what writes an array as one of JSON; deeper ones are flat, as Connect's."""
+    """Return what writes an array; one of more dimensions is flat."""
 
     def render(text: str) -> str:
         parts = ["null" if one is None else item(one) for one in items(text, delimiter)]
@@ -76,7 +76,7 @@ def array(item: Render, delimiter: str = ",") -> Render:
 
 
 def pairs(text: str) -> list[tuple[str, str | None]]:
-    """Return the pairs of an hstore, in its order; raise ValueError for what is none."""
+    """Return the pairs of an hstore, in its order; raise ValueError for others."""
     found: list[tuple[str, str | None]] = []
     end = 0
     for pair in _PAIR.finditer(text):

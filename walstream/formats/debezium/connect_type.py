@@ -28,8 +28,9 @@ class ConnectType:
 
 def integer(text: str) -> str:
     """Write an integer unchanged."""
-    digits = text[1:] if text[:1] == "-" else text
-    if not (digits.isdecimal() and digits.isascii()):
+    if not text.isdecimal() and not (text[:1] == "-" and text[1:].isdecimal()):
+        raise ValueError("not an integer")
+    if not text.isascii():  # digits of another script
         raise ValueError("not an integer")
     return text
 

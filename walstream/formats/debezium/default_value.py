@@ -1,4 +1,4 @@
-"""A column's default as its schema shows it: literals, and an empty value for a function.
+"""A column's default as its schema shows it: a literal, or an empty value for a call.
 
 Debezium reads a default from its expression, for some types. What is neither a literal
 nor a call has none here.
@@ -8,6 +8,7 @@ import re
 from typing import Final
 
 from walstream.formats.debezium.connect_type import ConnectType
+from walstream.op import ColumnFacts
 
 _LITERAL: Final = re.compile(
     r"(?:(E)|[Bb])?'((?:[^']|'')*)'(?:::(?:[^'():]|\([0-9, ]*\)|\"[^\"]*\")+)?"
@@ -46,45 +47,47 @@ _TEXTS: Final = {
     "interval": "00:00:00",
 }
 """Types whose defaults are shown, with the value that stands for a function's."""
-_RAW: Final = frozenset({"numeric", "float4", "float8", "int2", "int4", "int8", "bool"})
+_NUMBERS: Final = frozenset({"numeric", "float4", "float8", "int2", "int4", "int8"})
 _BOOLEANS: Final = {"true": "t", "false": "f"}
 
 
-def default_json(expression: str | None, name: str, into: ConnectType) -> str:
+def default_json(facts: ColumnFacts, into: ConnectType) -> str:
     """Return a default as JSON; "": none is shown.
 
-    `name` is the column's own type: a domain, or a type of an extension, shows none.
+    A domain shows none, nor does a type of an extension.
     """
-    text = _text(expression, name, labels=dict(into.schema.parameters).get("allowed"))
-    if text is None or into.schema.type in {"array", "map", "struct"}:
+    if facts.default is None or into.schema.type in {"array", "map", "struct"}:
         return ""
+    expression = facts.default.strip()
+    if facts.labels:
+        text = _literal(expression)
+        text = text if text in facts.labels else None
+    elif facts.type_name in _TEXTS:
+        text = _literal(expression)
+        if text is None:
+            text = _evaluated(expression, facts.type_name)
+    else:
+        text = None
     try:
-        shown = into.render(text)
+        shown = "null" if text is None else into.render(text)
     except ValueError:
-        return ""
+        shown = "null"
     return "" if shown == "null" else shown
 
 
-def _text(expression: str | None, name: str, labels: str | None) -> str | None:
-    """Return PostgreSQL's text of the default; None: none is known."""
-    if expression is None:
+def _literal(expression: str) -> str | None:
+    found = _LITERAL.fullmatch(expression)
+    if found is None:
         return None
-    expression = expression.strip()
-    of_enum = labels is not None
-    if not of_enum and name not in _TEXTS:
-        return None
-    literal = _LITERAL.fullmatch(expression)
-    if literal is not None:
-        text = literal[2].replace("''", "'")
-        text = _ESCAPE.sub(r"\1", text) if literal[1] else text
-        return None if of_enum and text not in (labels or "").split(",") else text
-    if of_enum:
-        return None
+    text = found[2].replace("''", "'")
+    return _ESCAPE.sub(r"\1", text) if found[1] else text
+
+
+def _evaluated(expression: str, name: str) -> str | None:
+    """Return what stands for a call; or a number, or a boolean, without quotes."""
     if _CALL.match(expression) or expression.lower() in _CLOCK:
         return _TEXTS[name]
-    if name not in _RAW:
-        return None
     if name == "bool":
         return _BOOLEANS.get(expression)
-    number = _NUMBER.fullmatch(expression)
+    number = _NUMBER.fullmatch(expression) if name in _NUMBERS else None
     return number[1] if number else None

@@ -59,7 +59,7 @@ class EnvelopeEncoder:
             self._close = "}"
         self._time = _NO_TIME
         self._lsn = -1
-        self._head = self._second = self._third = ""
+        self._head = self._second = self._third = self._xmin = ""
 
     def encode(self, op: ReplicationOp) -> bytes:
         """Write one op of this encoder's table."""
@@ -73,6 +73,8 @@ class EnvelopeEncoder:
             return self._snapshot(op, new)
         if op.lsn != self._lsn or op.commit_time != self._time:
             self._begin(op)
+        lsn = str(op.row_lsn)
+        third = self._transaction(op, lsn) if self._block else self._third
         letter = (
             "c"
             if kind is _INSERT
@@ -82,14 +84,9 @@ class EnvelopeEncoder:
             if kind is _DELETE
             else "t"
         )
-        lsn = str(op.row_lsn)
-        transaction = self._transaction(op, lsn) if self._block else "null"
-        return "".join(
-            (
-                *(self._open, old, ',"after":', new, self._head, lsn, self._second),
-                *(lsn, self._third, transaction, ',"op":"', letter, '",'),
-                *(self._turn.ending, self._close),
-            )
+        return (
+            f'{self._open}{old},"after":{new}{self._head}{lsn}{self._second}{lsn}'
+            f'{third}{letter}",{self._turn.ending}{self._close}'
         ).encode()
 
     def values(self, op: ReplicationOp) -> list[bytes | None]:
@@ -102,13 +99,15 @@ class EnvelopeEncoder:
         first, second = self._source.stream(op.commit_time, op.lsn, op.xid)
         self._head = f',"source":{first}'
         self._second = second
-        self._third = f',"xmin":null,{self._turn.origin}}},"transaction":'
+        self._xmin = f',"xmin":null,{self._turn.origin}}},"transaction":'
+        self._third = f'{self._xmin}null,"op":"'
 
     def _transaction(self, op: ReplicationOp, lsn: str) -> str:
+        """Return what stands behind a row's LSN, with the transaction's block."""
         order = self._turn.order(self._name, op.lsn, op.seq_id)
         return (
-            f'{{"id":"{op.xid}:{lsn}","total_order":{op.seq_id + 1},'
-            f'"data_collection_order":{order}}}'
+            f'{self._xmin}{{"id":"{op.xid}:{lsn}","total_order":{op.seq_id + 1},'
+            f'"data_collection_order":{order}}},"op":"'
         )
 
     def _snapshot(self, op: ReplicationOp, new: str) -> bytes:

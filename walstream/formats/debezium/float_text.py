@@ -46,7 +46,7 @@ def _rewritten(text: str, size: int) -> str:
     digits = (whole + decimals).lstrip("0")
     if not digits:
         return f"{sign}0.0"
-    # 0.d₁d₂d₃… × 10^point
+    # 0.digits, times ten to the power of this
     point = exponent + len(whole) - (len(whole + decimals) - len(digits))
     digits = digits.rstrip("0")
     if len(digits) == 1 and point - 1 <= (_TINY_8 if size > 4 else _TINY_4):  # noqa: PLR2004

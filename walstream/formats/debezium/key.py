@@ -1,7 +1,7 @@
 """Keys of records: an object of the key columns, whose bytes decide the partition."""
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 from walstream.errors import HistoryError, WalstreamError
 from walstream.formats.debezium.columns import TableColumns
@@ -77,7 +77,7 @@ class DebeziumKey:
             if isinstance(value, NotSent):
                 raise self._unsent(op, index)
             try:
-                parts.append(name + kind.render(cast("str", value)))
+                parts.append(name + kind.render(value))
             except (TypeError, ValueError):
                 raise self._columns.refused(op, row) from None
         return ",".join(parts)

@@ -45,20 +45,24 @@ def fixed(scale: int, lost: Lost) -> Render:
 
     def render(text: str) -> str:
         whole, _, decimals = text.partition(".")
-        missing = scale - len(decimals)
         digits = whole + decimals
-        if missing > 0:
-            digits += "0" * missing
-        elif missing:
-            if digits[missing:].strip("0"):
-                raise ValueError("more decimals than its type has")
-            digits = digits[:missing] or "0"
-        number = _integer(digits)
-        if number is None:
-            return _special(text, lost)
-        return f'"{base64(number)}"'
+        if len(decimals) == scale and digits.isdecimal() and len(digits) < _LONGEST:
+            number = int(digits)  # most values; written out, it costs half
+            raw = number.to_bytes((number.bit_length() >> 3) + 1, "big")
+            return f'"{b2a_base64(raw, newline=False).decode()}"'
+        unscaled = _integer(_scaled(digits, scale - len(decimals)))
+        return _special(text, lost) if unscaled is None else f'"{base64(unscaled)}"'
 
     return render
+
+
+def _scaled(digits: str, missing: int) -> str:
+    """Return digits with so many more decimals, or without zeros that are too many."""
+    if missing >= 0:
+        return digits + "0" * missing
+    if digits[missing:].strip("0"):
+        return ""
+    return digits[:missing] or "0"
 
 
 def variable(lost: Lost) -> Render:

@@ -31,6 +31,8 @@ _LEAST: Final = -(1 << 63)
 _GREATEST: Final = (1 << 63) - 1
 _UTC: Final = "+00"
 _YEAR: Final = 4
+_DAY_END: Final = 10
+_SECONDS_END: Final = 19
 
 
 def date_days(text: str) -> str:
@@ -115,11 +117,15 @@ def timestamp_nanos(lost: Lost) -> Render:
 
 def zoned_timestamp(digits: int) -> Render:
     """Return what writes a timestamptz in UTC with so many decimals."""
+    usual = _SECONDS_END + (digits + 1 if digits else 0) + len(_UTC)
 
     def render(text: str) -> str:
         if text in INFINITE_US:
             return f'"{text}"'
-        if text.endswith(_UTC) and text[_YEAR] == "-":
+        if len(text) == usual and text[_YEAR] == "-" and text.endswith(_UTC):
+            datetime.fromisoformat(text)  # checked only
+            return f'"{text[:_DAY_END]}T{text[_DAY_END + 1 : -3]}Z"'
+        if text.endswith(_UTC) and text[_YEAR : _YEAR + 1] == "-":
             datetime.fromisoformat(text)  # of the years 1 to 9999: checked only
             day, clock = text[: -len(_UTC)].split(" ")
             if digits:

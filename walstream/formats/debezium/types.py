@@ -29,6 +29,7 @@ from walstream.formats.debezium.connect_type import (
     TIME,
     VARIABLE,
     ConnectType,
+    Render,
     decimal,
 )
 from walstream.formats.debezium.json_text import json_text
@@ -190,10 +191,11 @@ class ConnectTypes:
             schema = connect.text(f"{TIME}IsoTimestamp")
             empty = '"1970-01-01T00:00:00Z"'
             return ConnectType(schema, temporal.timestamp_iso, empty)
+        render: Render = temporal.timestamp_millis
         if mode == "connect":
-            name, render = f"{KAFKA}Timestamp", temporal.timestamp_millis
+            name = f"{KAFKA}Timestamp"
         elif mode.startswith("adaptive") and 0 <= modifier <= _MILLIS:
-            name, render = f"{TIME}Timestamp", temporal.timestamp_millis
+            name = f"{TIME}Timestamp"
         elif mode == "nanoseconds":
             name, render = f"{TIME}NanoTimestamp", temporal.timestamp_nanos(lost)
         else:
