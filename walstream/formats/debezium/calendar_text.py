@@ -13,7 +13,7 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _DAY_S: Final = 86_400
 DAY_US: Final = _DAY_S * 1_000_000
 _USUAL: Final = 26  # `2020-01-02 03:04:05.678901`
-_YEAR: Final = 4  # digits; there stands a dash
+_DAY: Final = 10  # characters of a date with a year of four digits
 
 _DATE: Final = re.compile(r"([0-9]{4,7})-([0-9]{2})-([0-9]{2})( BC)?")
 _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
@@ -60,7 +60,7 @@ def micros(text: str) -> int:
 
     Raises ValueError for what is none; an infinite one is none.
     """
-    if len(text) <= _USUAL and text[_YEAR : _YEAR + 1] == "-":
+    if len(text) <= _USUAL and text[_DAY : _DAY + 1] == " ":
         try:
             delta = datetime.fromisoformat(text) - _EPOCH
         except (TypeError, ValueError):  # of another year, or with a zone

@@ -58,6 +58,8 @@ def fixed(scale: int, lost: Lost) -> Render:
 
 def _scaled(digits: str, missing: int) -> str:
     """Return digits with so many more decimals, or without zeros that are too many."""
+    if not digits.removeprefix("-").isdecimal():
+        return ""
     if missing >= 0:
         return digits + "0" * missing
     if digits[missing:].strip("0"):

@@ -30,7 +30,6 @@ INFINITE_US: Final = {
 _LEAST: Final = -(1 << 63)
 _GREATEST: Final = (1 << 63) - 1
 _UTC: Final = "+00"
-_YEAR: Final = 4
 _DAY_END: Final = 10
 _SECONDS_END: Final = 19
 
@@ -122,10 +121,10 @@ def zoned_timestamp(digits: int) -> Render:
     def render(text: str) -> str:
         if text in INFINITE_US:
             return f'"{text}"'
-        if len(text) == usual and text[_YEAR] == "-" and text.endswith(_UTC):
+        if len(text) == usual and text[_DAY_END] == " " and text.endswith(_UTC):
             datetime.fromisoformat(text)  # checked only
             return f'"{text[:_DAY_END]}T{text[_DAY_END + 1 : -3]}Z"'
-        if text.endswith(_UTC) and text[_YEAR : _YEAR + 1] == "-":
+        if text.endswith(_UTC) and text[_DAY_END : _DAY_END + 1] == " ":
             datetime.fromisoformat(text)  # of the years 1 to 9999: checked only
             day, clock = text[: -len(_UTC)].split(" ")
             if digits:

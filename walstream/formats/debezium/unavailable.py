@@ -28,6 +28,17 @@ class Unavailable:
         self._numbers = f"[{','.join(numbers)}]"
         digest = md5(raw, usedforsecurity=False).digest()
         self._uuid = f'["{UUID(bytes=digest, version=3)}"]'
+        self._texts = frozenset({placeholder, self.base64[1:-1], self.pair})
+        self._others: list[object] = [
+            *({placeholder: placeholder}, [placeholder], [self.base64[1:-1]]),
+            *(list(map(int, numbers)), [self._uuid[2:-2]]),
+        ]
+
+    def is_one(self, value: object) -> bool:
+        """Return whether a value of JSON is the placeholder, in some type's form."""
+        if isinstance(value, str):
+            return value in self._texts
+        return isinstance(value, list | dict) and value in self._others
 
     def array(self, element: int, *, as_bytes: bool, as_days: bool) -> str | None:
         """Return that of an array, named by its element; None: it has no form.

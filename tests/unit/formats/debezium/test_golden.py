@@ -1,6 +1,6 @@
 """walstream writes what a real Debezium 3.5 wrote of the same WAL, byte for byte.
 
-But for `differences`: each is an edit of a golden record, with its reason. A record that
+But for `differences`, edits of golden records, each with its reason. A record that
 differs otherwise fails, and so does an edit that changes nothing.
 """
 

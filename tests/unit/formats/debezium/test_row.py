@@ -79,7 +79,8 @@ def test_values_are_those_of_debezium(mode: Deletes) -> None:
         encoders[id(op.table)] = encoder
         for part in halves(op) if op.key_changed else (op,):
             found[f"dbz.{op.table.full_name}"] += [
-                value and value.decode() for value in encoder.values(part)
+                None if value is None else value.decode()
+                for value in encoder.values(part)
             ]
     for topic, theirs in golden[mode].items():
         mine = found[topic]

@@ -1,0 +1,15 @@
+import json
+
+from walstream.formats.debezium import hstore
+
+TEXT = '"a"=>"1", "b"=>NULL, "c d"=>"x\\"y\x1f"'
+
+
+def test_as_a_map_it_is_an_object() -> None:
+    written = hstore.as_map(TEXT)
+    assert written == '{"a":"1","b":null,"c d":"x\\"y\\u001F"}'
+
+
+def test_as_json_it_is_that_object_in_a_text() -> None:
+    assert json.loads(hstore.as_json(TEXT)) == '{"a":"1","b":null,"c d":"x\\"y\\u001F"}'
+    assert hstore.as_json("") == '"{}"'
