@@ -1,3 +1,5 @@
+"""bytea and bit strings in each form."""
+
 import pytest
 
 from walstream.formats.debezium import binary
@@ -46,5 +48,5 @@ def test_other_texts_are_refused(text: str) -> None:
     for render in (binary.bytea(binary.FORMS["hex"]), binary.bits, binary.bit):
         if render is binary.bits and text == "00ff":
             continue
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             render(text)

@@ -1,3 +1,5 @@
+"""Dates and times as numbers, over all years that PostgreSQL has."""
+
 from datetime import date, timedelta
 
 import pytest
@@ -106,5 +108,5 @@ def test_other_texts_are_refused(text: str) -> None:
         calendar_text.zoned_time_micros,
         calendar_text.zone_seconds,
     ):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             read(text)

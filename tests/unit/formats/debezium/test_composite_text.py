@@ -1,3 +1,5 @@
+"""Arrays and hstore, taken apart and put together."""
+
 import pytest
 
 from walstream.formats.debezium import composite_text

@@ -59,7 +59,7 @@ def test_a_float_is_written_as_by_java(text: str, written: str) -> None:
     assert float4(text) == written
 
 
-@pytest.mark.parametrize("text", ["", "x", "1,5", "1e", ".5", "--1", "nan", "١"])
+@pytest.mark.parametrize("text", ["", "x", "1,5", "1e", ".5", "--1", "nan", "\u0661"])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a number"):
         float8(text)

@@ -1,3 +1,5 @@
+"""hstore as a document and as a map."""
+
 import json
 
 from walstream.formats.debezium import hstore

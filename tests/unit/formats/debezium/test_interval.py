@@ -1,3 +1,5 @@
+"""Intervals as numbers and as ISO 8601."""
+
 import pytest
 
 from walstream.formats.debezium import interval
@@ -22,9 +24,13 @@ def _fail(reason: str) -> None:
         ("-01:02:03.5", "-3723500000", "P0Y0M0DT-1H-2M-3.5S"),
         ("1 mon", "2629800000000", "P0Y1M0DT0H0M0S"),
         ("1 day", "86400000000", "P0Y0M1DT0H0M0S"),
-        ("2562047788:00:54.775807", "9223372036854775807", "P0Y0M0DT2562047788H0M54.775807S"),
+        (
+            "2562047788:00:54.775807",
+            "9223372036854775807",
+            "P0Y0M0DT2562047788H0M54.775807S",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_interval_is_as_in_debezium(text: str, number: str, written: str) -> None:
     assert interval.numeric(_fail)(text) == number
     assert interval.iso(_fail)(text) == f'"{written}"'

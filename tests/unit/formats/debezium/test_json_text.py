@@ -1,4 +1,4 @@
-"""Texts as Jackson writes them: what Kafka Connect's JsonConverter gave was recorded."""
+"""Texts as Jackson writes them: what Kafka's JsonConverter gave was recorded."""
 
 import json
 

@@ -1,3 +1,5 @@
+"""Decimals: bytes of the golden records, and of Java's BigInteger."""
+
 from collections.abc import Callable
 
 import pytest

@@ -1,3 +1,5 @@
+"""Points, PostGIS and pgvector."""
+
 import pytest
 
 from walstream.formats.debezium import spatial
@@ -36,7 +38,7 @@ def test_a_geometry_is_its_ewkb_and_srid(hexadecimal: str, wkb: str, srid: str) 
 def test_vectors_are_arrays_of_numbers() -> None:
     assert spatial.vector("[1,2.5,-3e-05]") == "[1.0,2.5,-3.0E-5]"
     assert spatial.half_vector("[1,0.33325195]") == "[1.0,0.33325195]"
-    sparse = spatial.sparse_vector(lambda reason: pytest.fail(reason))
+    sparse = spatial.sparse_vector(pytest.fail)
     assert sparse("{1:1.5,3:2}/5") == '{"dimensions":5,"vector":[[1,1.5],[3,2.0]]}'
     assert sparse("{}/5") == '{"dimensions":5,"vector":[]}'
 
@@ -65,5 +67,5 @@ def test_shapes_are_as_javas_driver_prints_them(text: str, java: str) -> None:
 def test_other_texts_are_refused(text: str) -> None:
     sparse = spatial.sparse_vector(lambda _: None)
     for render in (spatial.point, spatial.geometry, spatial.vector, sparse):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             render(text)

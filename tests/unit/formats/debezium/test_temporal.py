@@ -1,3 +1,5 @@
+"""Dates and times in each mode."""
+
 from collections.abc import Callable
 
 import pytest
@@ -33,19 +35,47 @@ def _fail(reason: str) -> None:
         (temporal.timestamp_micros(_fail), "1970-01-01 00:00:00.000001", "1"),
         (temporal.timestamp_micros(_fail), "infinity", "9223372036825200000"),
         (temporal.timestamp_micros(_fail), "-infinity", "-9223372036832400000"),
-        (temporal.timestamp_micros(_fail), "4714-11-24 00:00:00 BC", "-210866803200000000"),
+        (
+            temporal.timestamp_micros(_fail),
+            "4714-11-24 00:00:00 BC",
+            "-210866803200000000",
+        ),
         (temporal.timestamp_nanos(_fail), "1970-01-01 00:00:00.000001", "1000"),
         (temporal.timestamp_nanos(_fail), "infinity", "9223372036854775807"),
         (temporal.timestamp_nanos(_fail), "-infinity", "-9223372036854775808"),
         (temporal.zoned_timestamp(6), "infinity", '"infinity"'),
-        (temporal.zoned_timestamp(6), "2020-01-02 03:04:05.1+00", '"2020-01-02T03:04:05.100000Z"'),
-        (temporal.zoned_timestamp(6), "2020-01-02 03:04:05.678901+00", '"2020-01-02T03:04:05.678901Z"'),
-        (temporal.zoned_timestamp(0), "2020-01-02 03:04:05+00", '"2020-01-02T03:04:05Z"'),
-        (temporal.zoned_timestamp(3), "2020-01-02 03:04:05+02", '"2020-01-02T01:04:05.000Z"'),
-        (temporal.zoned_timestamp(6), "0044-03-15 12:00:00+00 BC", '"-0043-03-15T12:00:00.000000Z"'),
-        (temporal.zoned_timestamp(6), "12020-01-02 03:04:05+00", '"+12020-01-02T03:04:05.000000Z"'),
+        (
+            temporal.zoned_timestamp(6),
+            "2020-01-02 03:04:05.1+00",
+            '"2020-01-02T03:04:05.100000Z"',
+        ),
+        (
+            temporal.zoned_timestamp(6),
+            "2020-01-02 03:04:05.678901+00",
+            '"2020-01-02T03:04:05.678901Z"',
+        ),
+        (
+            temporal.zoned_timestamp(0),
+            "2020-01-02 03:04:05+00",
+            '"2020-01-02T03:04:05Z"',
+        ),
+        (
+            temporal.zoned_timestamp(3),
+            "2020-01-02 03:04:05+02",
+            '"2020-01-02T01:04:05.000Z"',
+        ),
+        (
+            temporal.zoned_timestamp(6),
+            "0044-03-15 12:00:00+00 BC",
+            '"-0043-03-15T12:00:00.000000Z"',
+        ),
+        (
+            temporal.zoned_timestamp(6),
+            "12020-01-02 03:04:05+00",
+            '"+12020-01-02T03:04:05.000000Z"',
+        ),
     ],
-)  # fmt: skip
+)
 def test_values_are_those_of_debezium(
     render: Callable[[str], str], text: str, written: str
 ) -> None:
@@ -67,5 +97,5 @@ def test_what_is_beyond_64_bits_is_infinite_and_counted() -> None:
 )
 def test_other_texts_are_refused(text: str) -> None:
     for digits in (0, 6):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             temporal.zoned_timestamp(digits)(text)
