@@ -18,8 +18,8 @@ from walstream.formats.debezium import (
     EnvelopeEncoder,
     HeartbeatRecords,
     MessageEncoder,
+    SinkTurn,
     TransactionRecords,
-    Turn,
 )
 from walstream.formats.debezium import names as topics
 from walstream.lsn import Lsn, parse
@@ -151,7 +151,7 @@ class Writer:
 
     def __init__(self, options: DebeziumOptions) -> None:
         self.options = options
-        self.turn = Turn()
+        self.turn = SinkTurn()
         self.encoders: dict[int, tuple[EnvelopeEncoder, DebeziumKey]] = {}
         self._tables: dict[int, Table] = {}
         self._messages = MessageEncoder(options, self.turn)

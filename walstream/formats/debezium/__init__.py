@@ -1,8 +1,8 @@
 """The formats `debezium` and `debezium_row`: the records of Debezium 3.5.
 
 An encoder is of one table: `EnvelopeEncoder` or `UnwrappedEncoder`, with `DebeziumKey`
-for its keys; the encoders of a sink share one `Turn`. `MessageEncoder`,
-`TransactionRecords` and `HeartbeatRecords` write what is no change of a row.
+for its keys; the encoders of a sink share one `SinkTurn`. `MessageEncoder`,
+`TransactionRecords` and `HeartbeatRecords` write the other records.
 """
 
 from walstream.formats.debezium.columns import TableColumns
@@ -11,8 +11,8 @@ from walstream.formats.debezium.key import DebeziumKey
 from walstream.formats.debezium.message import MessageEncoder
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.row import UnwrappedEncoder
+from walstream.formats.debezium.sink_turn import SinkTurn
 from walstream.formats.debezium.transaction import HeartbeatRecords, TransactionRecords
-from walstream.formats.debezium.turn import Turn
 
 __all__ = [
     "BACKFILL",
@@ -22,8 +22,8 @@ __all__ = [
     "EnvelopeEncoder",
     "HeartbeatRecords",
     "MessageEncoder",
+    "SinkTurn",
     "TableColumns",
     "TransactionRecords",
-    "Turn",
     "UnwrappedEncoder",
 ]

@@ -18,7 +18,7 @@ _PLAIN_ITEM: Final = re.compile(r'[^{}",\\\s]+')
 def items(text: str, delimiter: str = ",") -> list[str | None]:
     """Return the items of an array, whatever its bounds and dimensions, in order.
 
-    Raises ValueError for what is no array.
+    Raises ValueError for any other text.
     """
     literal = _BOUNDS.sub("", text, 1)
     if literal[:1] != "{" or literal[-1:] != "}":

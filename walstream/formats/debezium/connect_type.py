@@ -1,4 +1,4 @@
-"""What values of a type become: the same whatever the options; the rest is `types`."""
+"""Types whose values become the same whatever the options; `types` has the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ KAFKA: Final = "org.apache.kafka.connect.data."
 
 @dataclass(frozen=True, slots=True)
 class ConnectType:
-    """What a column's values become."""
+    """The schema of a column's values in Connect, and the function that writes them."""
 
     schema: Schema  # not optional: its column decides that
     render: Render  # raises ValueError for what is no text of the type

@@ -12,6 +12,7 @@ from walstream.formats.debezium.columns import TableColumns
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.debezium.names import schema_name, topic
 from walstream.formats.debezium.options import DebeziumOptions
+from walstream.formats.debezium.sink_turn import SinkTurn
 from walstream.formats.debezium.source_block import (
     OP,
     SOURCE,
@@ -19,7 +20,6 @@ from walstream.formats.debezium.source_block import (
     TRANSACTION,
     SourceBlock,
 )
-from walstream.formats.debezium.turn import Turn
 from walstream.op import Kind, ReplicationOp, Table
 
 BACKFILL: Final = "true"
@@ -39,7 +39,7 @@ class EnvelopeEncoder:
         self,
         table: Table,
         options: DebeziumOptions,
-        turn: Turn,
+        turn: SinkTurn,
         snapshot: str = BESIDE,
     ) -> None:
         """`snapshot` says of rows that are no change how they were read."""

@@ -5,13 +5,13 @@ from walstream.formats.debezium.connect import Schema, struct, text
 from walstream.formats.debezium.json_text import json_text
 from walstream.formats.debezium.names import schema_name
 from walstream.formats.debezium.options import DebeziumOptions
+from walstream.formats.debezium.sink_turn import SinkTurn
 from walstream.formats.debezium.source_block import (
     SOURCE,
     TIME,
     TRANSACTION,
     SourceBlock,
 )
-from walstream.formats.debezium.turn import Turn
 from walstream.lsn import Lsn
 
 _NAME = "io.debezium.connector.postgresql.Message"
@@ -20,7 +20,7 @@ _NAME = "io.debezium.connector.postgresql.Message"
 class MessageEncoder:
     """Encodes messages. They take no seq_id, so no record has them in a block."""
 
-    def __init__(self, options: DebeziumOptions, turn: Turn) -> None:
+    def __init__(self, options: DebeziumOptions, turn: SinkTurn) -> None:
         self._turn = turn
         self._source = SourceBlock(options, "", "", "false")
         self._write = FORMS[options.binary]

@@ -24,7 +24,7 @@ CONNECTOR: Final = "postgresql"
 
 @dataclass(frozen=True, slots=True)
 class DebeziumOptions:
-    """What a sink says of these formats."""
+    """The options of one sink."""
 
     name: str  # topic.prefix
     database: str = ""  # the server's name of it

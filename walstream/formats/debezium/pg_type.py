@@ -10,7 +10,7 @@ NOTHING: Final = ColumnFacts()
 
 @dataclass(frozen=True, slots=True)
 class PgType:
-    """A type of PostgreSQL that is no domain."""
+    """A type of PostgreSQL; a domain is the type below it."""
 
     oid: int
     name: str = ""  # "": not known

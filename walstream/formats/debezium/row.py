@@ -17,6 +17,7 @@ from walstream.formats.debezium.envelope import BACKFILL, BESIDE
 from walstream.formats.debezium.json_text import json_text
 from walstream.formats.debezium.names import schema_name, topic
 from walstream.formats.debezium.options import CONNECTOR, DebeziumOptions
+from walstream.formats.debezium.sink_turn import SinkTurn
 from walstream.formats.debezium.source_block import (
     OP,
     SOURCE,
@@ -24,7 +25,6 @@ from walstream.formats.debezium.source_block import (
     TRANSACTION,
     unix_micros,
 )
-from walstream.formats.debezium.turn import Turn
 from walstream.op import Kind, ReplicationOp, Table
 
 DELETED: Final = "__deleted"
@@ -51,7 +51,7 @@ class UnwrappedEncoder:
         self,
         table: Table,
         options: DebeziumOptions,
-        turn: Turn,
+        turn: SinkTurn,
         snapshot: str = BESIDE,
     ) -> None:
         """`snapshot` says of rows that are no change how they were read."""

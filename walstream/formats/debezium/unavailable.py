@@ -16,7 +16,7 @@ _SIGN: Final = 128
 
 
 class Unavailable:
-    """What stands where PostgreSQL sent no value, as JSON."""
+    """The placeholder as JSON, made once for all columns."""
 
     def __init__(self, placeholder: str) -> None:
         raw = placeholder.encode()

@@ -8,7 +8,7 @@ from walstream.formats.debezium import (
     BACKFILL,
     DebeziumOptions,
     EnvelopeEncoder,
-    Turn,
+    SinkTurn,
 )
 from walstream.op import ColumnFacts, Kind, ReplicationOp, Table, snapshot_truncate
 
@@ -17,7 +17,7 @@ _OPTIONS = DebeziumOptions("app", "db")
 
 
 def encoder(options: DebeziumOptions = _OPTIONS, *how: str) -> EnvelopeEncoder:
-    turn = Turn()
+    turn = SinkTurn()
     turn.begin(1795404370543577046)
     return EnvelopeEncoder(_TABLE, options, turn, *how)
 
@@ -114,7 +114,7 @@ def test_a_backfills_truncate_is_one() -> None:
 
 
 def test_the_origin_is_that_of_the_transaction() -> None:
-    turn = Turn()
+    turn = SinkTurn()
     turn.come_from("east", 55)
     source = json.loads(EnvelopeEncoder(_TABLE, _OPTIONS, turn).encode(INSERT))[
         "source"
@@ -123,7 +123,7 @@ def test_the_origin_is_that_of_the_transaction() -> None:
 
 
 def test_the_clock_alone_differs_in_a_replay() -> None:
-    turn = Turn()
+    turn = SinkTurn()
     found = EnvelopeEncoder(_TABLE, _OPTIONS, turn)
     rests = []
     for nanoseconds in (1_000_000, 2_000_000):
@@ -151,7 +151,7 @@ def test_each_value_fits_its_schema() -> None:
         ColumnFacts(type_oid=25, type_name="text"),
     )
     table = Table("public", "t", ("id", "v"), (0,), facts=facts)
-    found = EnvelopeEncoder(table, _OPTIONS, Turn())
+    found = EnvelopeEncoder(table, _OPTIONS, SinkTurn())
     fields = dict(dict(found.schema.fields)["after"].fields)
     assert (fields["id"].type, fields["id"].optional) == ("int32", False)
     assert (fields["v"].type, fields["v"].optional) == ("string", True)

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from walstream.formats.debezium import DebeziumOptions, MessageEncoder, Turn
+from walstream.formats.debezium import DebeziumOptions, MessageEncoder, SinkTurn
 
 
 @pytest.mark.parametrize("binary", ["bytes", "hex"])
 def test_a_message_has_prefix_and_content(binary: str) -> None:
     options = DebeziumOptions("app", "db", binary=binary)  # type: ignore[arg-type]
-    turn = Turn()
+    turn = SinkTurn()
     turn.begin(5_000_000)
     encoder = MessageEncoder(options, turn)
     assert encoder.key('p"x') == b'{"prefix":"p\\"x"}'
@@ -26,6 +26,6 @@ def test_a_message_has_prefix_and_content(binary: str) -> None:
 
 
 def test_one_outside_of_a_transaction_has_no_xid() -> None:
-    encoder = MessageEncoder(DebeziumOptions("app"), Turn())
+    encoder = MessageEncoder(DebeziumOptions("app"), SinkTurn())
     value = json.loads(encoder.encode("p", b"", (99, 99), (None, 0)))
     assert value["source"]["txId"] is None

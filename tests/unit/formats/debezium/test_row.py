@@ -12,7 +12,7 @@ from walstream.errors import ConfigError
 from walstream.formats.debezium import (
     BACKFILL,
     DebeziumOptions,
-    Turn,
+    SinkTurn,
     UnwrappedEncoder,
 )
 from walstream.formats.debezium.options import Deletes
@@ -67,7 +67,7 @@ def _options(mode: Deletes, fields: str = "", prefix: str = "__") -> DebeziumOpt
 def test_values_are_those_of_debezium(mode: Deletes) -> None:
     golden = json.loads(gzip.decompress((FOLDER / "unwrapped.json.gz").read_bytes()))
     options = _options(mode, *MODES[mode])
-    turn = Turn()
+    turn = SinkTurn()
     found: dict[str, list[str | None]] = {topic: [] for topic in golden[mode]}
     encoders: dict[int, UnwrappedEncoder] = {}
     for _, op in ops():
@@ -101,13 +101,13 @@ def test_values_are_those_of_debezium(mode: Deletes) -> None:
 def test_a_delete_is_what_the_mode_says(
     mode: Deletes, deleted: list[bytes | None]
 ) -> None:
-    encoder = UnwrappedEncoder(_TABLE, DebeziumOptions("app", deletes=mode), Turn())
+    encoder = UnwrappedEncoder(_TABLE, DebeziumOptions("app", deletes=mode), SinkTurn())
     delete = ReplicationOp(Kind.DELETE, _TABLE, 5, 0, old=["1", None])
     assert encoder.values(delete) == deleted
 
 
 def test_a_truncate_has_no_record() -> None:
-    encoder = UnwrappedEncoder(_TABLE, DebeziumOptions("app"), Turn())
+    encoder = UnwrappedEncoder(_TABLE, DebeziumOptions("app"), SinkTurn())
     assert encoder.values(ReplicationOp(Kind.TRUNCATE, _TABLE, 5, 0)) == []
 
 
@@ -119,7 +119,7 @@ def test_a_backfilled_row_names_its_point_and_one_beside_the_stream_none() -> No
         "app", add_fields=("op", "lsn", "txId", "snapshot", "sequence", "id")
     )
     written = [
-        json.loads(UnwrappedEncoder(_TABLE, options, Turn(), *how).encode(row))
+        json.loads(UnwrappedEncoder(_TABLE, options, SinkTurn(), *how).encode(row))
         for how in ((BACKFILL,), ())
     ]
     assert [one["__op"] for one in written] == ["r", "r"]
@@ -130,7 +130,7 @@ def test_a_backfilled_row_names_its_point_and_one_beside_the_stream_none() -> No
 
 
 def test_origin_is_that_of_the_transaction() -> None:
-    turn = Turn()
+    turn = SinkTurn()
     turn.come_from("east", 77)
     options = DebeziumOptions("app", add_fields=("origin", "origin_lsn"))
     insert = ReplicationOp(Kind.INSERT, _TABLE, 5, 0, new=["1", "x"])
@@ -141,4 +141,6 @@ def test_origin_is_that_of_the_transaction() -> None:
 @pytest.mark.parametrize("named", ["", "source", "source.none", "nothing", "before.id"])
 def test_a_field_that_no_record_has_is_refused(named: str) -> None:
     with pytest.raises(ConfigError, match="add_fields names"):
-        UnwrappedEncoder(_TABLE, DebeziumOptions("app", add_fields=(named,)), Turn())
+        UnwrappedEncoder(
+            _TABLE, DebeziumOptions("app", add_fields=(named,)), SinkTurn()
+        )

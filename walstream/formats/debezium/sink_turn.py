@@ -1,6 +1,6 @@
-"""What is the same for all tables of a sink: the clock, and the transaction's origin.
+"""The clock and the transaction's origin, the same for all tables of a sink.
 
-The loop sets the clock once a turn. It stands in each record as the time of processing,
+The loop sets the clock once a turn. It is in each record as the time of processing,
 which alone differs when a transaction is sent again.
 """
 
@@ -8,7 +8,7 @@ from walstream.formats.debezium.json_text import json_text
 from walstream.lsn import Lsn
 
 
-class Turn:
+class SinkTurn:
     """The turn of the loop in which records are written."""
 
     def __init__(self) -> None:
