@@ -40,7 +40,7 @@ def _parts(text: str) -> tuple[int, int, int, int, int, int]:
 def numeric(lost: Lost) -> Render:
     """Return what writes microseconds: a month has 30.4375 days, as in Debezium.
 
-    It counts with doubles, so beyond some centuries the last digits are not exact.
+    It counts with doubles, as Debezium does: the last digits may not be exact.
     """
 
     def render(text: str) -> str:

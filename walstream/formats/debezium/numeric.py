@@ -64,7 +64,8 @@ def _scaled(digits: str, missing: int) -> str:
         return digits + "0" * missing
     if digits[missing:].strip("0"):
         return ""
-    return digits[:missing] or "0"
+    kept = digits[:missing]
+    return "0" if kept in {"", "-"} else kept
 
 
 def variable(lost: Lost) -> Render:
