@@ -64,8 +64,7 @@ def _scaled(digits: str, missing: int) -> str:
         return digits + "0" * missing
     if digits[missing:].strip("0"):
         return ""
-    kept = digits[:missing]
-    return "0" if kept in {"", "-"} else kept
+    return digits[:missing] or "0"
 
 
 def variable(lost: Lost) -> Render:
