@@ -127,7 +127,7 @@ class TableColumns:
             value = row[index]
             if value is None:
                 written.append(_NULL)
-            elif value is UNCHANGED and row is op.new:
+            elif value is UNCHANGED:
                 written.append(self._unavailable(index, place))
             elif isinstance(value, NotSent):
                 written.append(self._empty[place])

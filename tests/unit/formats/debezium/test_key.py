@@ -61,6 +61,11 @@ def test_other_columns_may_be_null() -> None:
     assert schema.fields[0][1].optional
 
 
+def test_an_update_that_is_not_split_has_the_key_of_its_new_row() -> None:
+    update = ReplicationOp(Kind.UPDATE, _TABLE, 5, 0, ["1", "x", "v"], ["2", "x", "v"])
+    assert key().render(update) == b'{"a":2,"B c":"x"}'
+
+
 def test_a_moved_key_names_the_other_one_in_a_header() -> None:
     update = ReplicationOp(
         Kind.UPDATE, _TABLE, 5, 0, ["1", "x y", OMITTED], ["10", "x y", "v"], True, True
