@@ -10,6 +10,7 @@ from walstream.formats.debezium.envelope import BACKFILL, BESIDE, EnvelopeEncode
 from walstream.formats.debezium.key import DebeziumKey
 from walstream.formats.debezium.message import MessageEncoder
 from walstream.formats.debezium.options import DebeziumOptions
+from walstream.formats.debezium.record import DebeziumRecords
 from walstream.formats.debezium.row import UnwrappedEncoder
 from walstream.formats.debezium.sink_turn import SinkTurn
 from walstream.formats.debezium.transaction import HeartbeatRecords, TransactionRecords
@@ -19,6 +20,7 @@ __all__ = [
     "BESIDE",
     "DebeziumKey",
     "DebeziumOptions",
+    "DebeziumRecords",
     "EnvelopeEncoder",
     "HeartbeatRecords",
     "MessageEncoder",
