@@ -33,6 +33,29 @@ class Kind(Enum):
     TRUNCATE = "Truncate"
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """A column as the catalog describes it: what the stream does not say of it."""
+
+    not_null: bool = False  # by its own constraint, or by that of its domain
+    default: str | None = None  # the expression, as pg_get_expr prints it
+    type_oid: int = 0
+    type_name: str = ""  # without its schema
+    base_oid: int = 0  # of a domain: the type below it that is none
+    base_name: str = ""
+    base_modifier: int = -1
+    element_oid: int = 0  # of an array, or of a domain over one: what it is made of
+    element_name: str = ""
+    labels: tuple[str, ...] = ()  # in order, of an enum or of an array's enum
+
+    def __reduce__(self) -> tuple[type["ColumnFacts"], tuple[object, ...]]:
+        """Return what pickle needs: a compiled class has no default for it."""
+        base = self.base_oid, self.base_name, self.base_modifier
+        rest = self.element_oid, self.element_name, self.labels
+        own = self.not_null, self.default, self.type_oid, self.type_name
+        return ColumnFacts, (*own, *base, *rest)
+
+
 @dataclass(slots=True, eq=False)
 class Table:
     """A table as one Relation message described it: names and shape of its rows.
@@ -48,11 +71,14 @@ class Table:
     source_columns: tuple[str, ...] = ()
     """The columns' names in the database, where a handler renamed some; (): as here."""
     oid: int = 0  # 0: not known
+    modifiers: tuple[int, ...] = ()  # of the columns' types: precision, length …
+    facts: tuple[ColumnFacts, ...] = ()  # (): nothing was asked
 
     def __reduce__(self) -> tuple[type["Table"], tuple[object, ...]]:
         """Return what pickle needs: a compiled class has no default for it."""
         fields = self.schema, self.name, self.columns, self.key, self.type_oids
-        return Table, (*fields, self.source_columns, self.oid)
+        rest = self.source_columns, self.oid, self.modifiers, self.facts
+        return Table, (*fields, *rest)
 
     @property
     def full_name(self) -> str:

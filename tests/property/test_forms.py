@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.property.test_debezium import MODES, OIDS, TEXTS
+from tests.support.oracles.debezium import VARIANTS
 from tests.support.oracles.golden import all_payloads
 from tests.support.programs.compiled_form import (
     Form,
@@ -32,6 +34,7 @@ ROOT = Path(__file__).parents[2]
 OWN = [
     *("property/test_pgoutput.py", "property/test_pipeline.py", "property/test_op.py"),
     *("property/test_ledger.py", "property/test_stream.py", "unit/pipeline"),
+    "property/test_debezium.py",
     *("unit/records", "unit/formats", "unit/kafka/test_topic.py"),
     *("unit/kafka/test_sink.py", "unit/telemetry/test_meter.py", "unit/test_op.py"),
     "unit/test_row.py",
@@ -122,6 +125,30 @@ def test_streams_out_of_order_end_alike(
 ) -> None:
     frames = data.draw(st.permutations(stream.frames()))
     same(forms, frames=[frame.hex() for frame in frames], start=stream.start)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_debeziums_records_are_the_same(forms: tuple[Form, Form], variant: str) -> None:
+    assert len(same(forms, debezium=variant)) > 50
+
+
+@unhurried
+@given(
+    values=st.lists(
+        st.tuples(
+            st.sampled_from(OIDS),
+            st.sampled_from([-1, 0, 3, 327686, 198658]),
+            TEXTS,
+            st.sampled_from(MODES),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_values_are_written_alike_as_debezium_does(
+    forms: tuple[Form, Form], values: list[tuple[object, ...]]
+) -> None:
+    same(forms, values=values)
 
 
 @pytest.mark.fault_long

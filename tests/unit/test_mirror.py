@@ -33,6 +33,17 @@ DRIVEN_BY = {
         "integration/test_backfill.py: "
         "test_rows_of_before_and_changes_of_meanwhile_are_the_table"
     ),
+    "walstream/kafka/debezium_sink.py": (
+        "integration/test_debezium.py: "
+        "test_changes_and_rows_of_before_are_debeziums_records"
+    ),
+    "walstream/postgres/column_facts.py": (
+        "integration/test_column_facts.py: test_facts_are_those_of_the_catalog"
+    ),
+    "walstream/postgres/fact_book.py": (
+        "integration/test_column_facts.py: "
+        "test_facts_change_under_the_same_description_and_a_replay_has_those_of_then"
+    ),
     "walstream/sources/postgres/session_stream.py": (
         "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
     ),
@@ -268,6 +279,10 @@ DRIVEN_BY = {
     "walstream/sources/postgres/detached/slot_copy.py": (
         "integration/test_detaching.py: "
         "test_a_detached_sink_outlives_restarts_and_a_reset_drops_its_copy"
+    ),
+    "walstream/sources/postgres/detached/source_state.py": (
+        "integration/test_detaching.py: "
+        "test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on"
     ),
     "walstream/sources/postgres/detached_runner.py": (
         "integration/test_detaching.py: "

@@ -2,7 +2,7 @@
 
 import pickle
 
-from walstream.op import Kind, ReplicationOp, Table, halves
+from walstream.op import ColumnFacts, Kind, ReplicationOp, Table, halves
 from walstream.row import OMITTED
 
 TABLE = Table("s", "t", ("id", "v"), key=(0,))
@@ -60,3 +60,16 @@ def test_ops_and_tables_go_to_other_processes() -> None:
     table, again.table = again.table, TABLE
     assert again == op
     assert repr(table) == repr(TABLE)
+
+
+def test_facts_of_columns_go_with_their_table() -> None:
+    facts = ColumnFacts(
+        not_null=True, default="'x'::mood", type_oid=16500, type_name="mood",
+        base_oid=1, base_name="b", base_modifier=2, element_oid=3, element_name="e",
+        labels=("x", "y"),
+    )  # fmt: skip
+    table = Table("s", "t", ("a",), oid=5, modifiers=(6,), facts=(facts,))
+    again = pickle.loads(pickle.dumps(table))  # noqa: S301 - our own
+    assert repr(again) == repr(table)
+    assert again.facts == (facts,)
+    assert hash(again.facts[0]) == hash(facts)

@@ -34,7 +34,7 @@ INSERT_SUFFIX: Final = "_insert"  # the publication's twin, for tables without i
 TOPIC_LENGTH: Final = 249
 HIGHEST_PORT: Final = 65535
 SHORTEST_TOKEN: Final = 16
-FORMATS: Final = ("op", "event", "tungsten", "row")
+FORMATS: Final = ("op", "event", "tungsten", "debezium", "debezium_row", "row")
 
 _TOPIC: Final = re.compile(rf"[a-zA-Z0-9._-]{{1,{TOPIC_LENGTH}}}")
 _TEMPLATE: Final = re.compile(r"(?:[a-zA-Z0-9._-]|\{(?:source|schema|table)\})*")

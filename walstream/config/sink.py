@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from walstream import plugins
+from walstream.config.debezium import Debezium, with_defaults
 from walstream.config.field import (
     Duration,
     Embedded,
@@ -79,8 +80,8 @@ class HandledSink(Section):
 class RoutedSink(HandledSink):
     format: Format = Field(
         default="op",
-        description="Format of a record's value: op, event, tungsten, row, or one "
-        "that an installed package adds.",
+        description="Format of a record's value: op, event, tungsten, debezium, "
+        "debezium_row, row, or one that an installed package adds.",
     )
     topic: TopicTemplate = Field(
         default="{schema}.{table}",
@@ -115,12 +116,22 @@ class RoutedSink(HandledSink):
         description="What a record of format tungsten has besides its row.",
     )
     on_truncate: Literal["send", "skip", "stop"] = Field(
-        default="send", description="What a TRUNCATE does: send, skip or stop."
+        default="send",
+        description="What a TRUNCATE does: send, skip or stop; default of the formats "
+        "debezium: skip.",
     )
     split_key_updates: bool = Field(
         default=True,
         description="Send an update that changes the key as a delete and an insert.",
     )
+    debezium: Debezium = Field(
+        default=Debezium(), description="Options of the formats debezium."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_by_format(cls, table: object) -> object:
+        return with_defaults(table) if isinstance(table, Mapping) else table
 
 
 class KafkaSinkConfig(RoutedSink):
@@ -150,7 +161,8 @@ class KafkaSinkConfig(RoutedSink):
     )
     tombstones: bool = Field(
         default=False,
-        description="Send a null value after each delete, for compacted topics.",
+        description="Send a null value after each delete, for compacted topics; "
+        "default of the formats debezium: true.",
     )
     create_topics: bool = Field(
         default=True, description="Create missing topics; false stops the start."

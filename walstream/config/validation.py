@@ -10,12 +10,14 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from walstream.config import (
+    debezium_rules,
     librdkafka,
     password_command_rules,
     relay_rules,
     tls,
     topology,
 )
+from walstream.config.debezium import FORMATS
 from walstream.config.field import is_loopback
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
@@ -145,6 +147,7 @@ def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
             'is "send", and strict is true: readers that do not know TRUNCATE fail at '
             'it; write "stop", or "skip" if they need no TRUNCATE',
         )
+    yield from debezium_rules.check_sink(name, sink)
     yield from topology.check_row_sink(name, sink)
     if isinstance(sink, KafkaSinkConfig):
         yield from _check_txinfo(name, sink)
@@ -182,6 +185,11 @@ def _check_txinfo(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
             ("sinks", name, "txinfo"),
             f'records of format "{sink.format}" have no place for it, only those of '
             '"tungsten": name a topic',
+        )
+    if sink.txinfo != "none" and sink.format in FORMATS:
+        yield Problem(
+            ("sinks", name, "txinfo"),
+            f'has no effect on format "{sink.format}": leave it out',
         )
     if sink.txinfo != "none" and sink.format == "row":
         yield Problem(

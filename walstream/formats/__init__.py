@@ -1,6 +1,6 @@
 """ReplicationOp -> bytes and back: one module a format, one registry."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from walstream import plugins
@@ -10,15 +10,19 @@ from walstream.formats.op import OpEncoder
 from walstream.formats.tungsten import TungstenEncoder
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
+from walstream.telemetry import runtime
 
 __all__ = [
+    "DEBEZIUM",
     "ENCODERS",
     "Context",
     "Encoder",
     "LineEncoder",
     "MakeEncoder",
+    "RecordEncoder",
     "encoder_of",
     "texts_of",
+    "wants_facts",
 ]
 
 
@@ -38,12 +42,72 @@ class LineEncoder(Encoder, Protocol):
         """None where COPY or JSON writes a value with a backslash, but for a null."""
 
 
+class RowKey(Protocol):
+    """Writes the keys of one table; None: a record has none."""
+
+    def render(self, op: ReplicationOp) -> bytes | None: ...
+
+    def change_headers(
+        self, update: ReplicationOp
+    ) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+        """Return the headers of an update's two halves, where it moves the key."""
+
+
+@runtime_checkable
+class RecordEncoder(Encoder, Protocol):
+    """Encodes more of a record than its value: key, tombstones, headers."""
+
+    def key(self, indexes: Sequence[int]) -> RowKey: ...
+
+    def values(self, op: ReplicationOp) -> list[bytes | None]:
+        """Return the values of an op's records, in order; None is a tombstone."""
+
+    def headers(self, op: ReplicationOp) -> list[tuple[str, str | bytes | None]]: ...
+
+
 MakeEncoder = Callable[[Table, Context], Encoder]
+
+
+def _debezium(table: Table, context: Context) -> Encoder:
+    return _debezium_records(table, context, unwrapped=False)
+
+
+def _debezium_row(table: Table, context: Context) -> Encoder:
+    return _debezium_records(table, context, unwrapped=True)
+
+
+def _debezium_records(table: Table, context: Context, *, unwrapped: bool) -> Encoder:
+    # few processes write it, and its modules are many
+    from walstream.formats.debezium import (  # noqa: PLC0415
+        DebeziumOptions,
+        DebeziumRecords,
+        SinkTurn,
+    )
+
+    turn = context.turn
+    if turn is None:
+        turn = SinkTurn()
+        turn.begin(runtime.time_ns())
+    options = context.debezium or DebeziumOptions(context.origin.slot)
+    return DebeziumRecords(
+        table, options, turn, unwrapped=unwrapped, backfill=context.backfill
+    )
+
+
 ENCODERS: Final[dict[str, MakeEncoder]] = {
     "op": lambda table, _: OpEncoder(table),
     "event": EventEncoder,
     "tungsten": TungstenEncoder,
+    "debezium": _debezium,
+    "debezium_row": _debezium_row,
 }
+DEBEZIUM: Final = frozenset({"debezium", "debezium_row"})
+"""Formats whose records have keys, headers and tombstones of their own."""
+
+
+def wants_facts(name: str) -> bool:
+    """Return whether a format's encoders read `Table.facts`."""
+    return name in DEBEZIUM
 
 
 def texts_of(encoder: Encoder) -> Collection[int]:

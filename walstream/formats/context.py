@@ -3,8 +3,11 @@
 The format `op` needs none of it.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:  # a process whose formats are others does not load it
+    from walstream.formats.debezium import DebeziumOptions, SinkTurn
 
 EMBEDDED: Final = frozenset({"schema", "table", "committime"})
 
@@ -25,3 +28,7 @@ class Context:
 
     origin: SourceOrigin = SourceOrigin()
     embed: frozenset[str] = EMBEDDED  # what `tungsten` writes of these
+    debezium: "DebeziumOptions | None" = None  # of the formats of that name
+    # the sink's own; None: each table has one
+    turn: "SinkTurn | None" = field(default=None, compare=False)
+    backfill: bool = False  # of a task that reads existing rows

@@ -92,12 +92,21 @@ class BulkProducer:
         """Get ready to send; a producer with a transaction is already."""
         acquaint(self._producer, topic)
 
-    def send(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes | None,
+        partition: int,
+        more: Headers | None = None,
+    ) -> None:
         """Send one record, with headers if it is the first; wait for room."""
         headers = self._standing
         if partition not in self.reports:
             self.reports[partition] = partial(self._report, partition)
             headers = self._headers
+        if more:
+            headers = [*headers, *more]
         report = self.reports[partition]
         self._give((topic, value, key, partition, report), headers)
 
@@ -107,7 +116,7 @@ class BulkProducer:
         self._give((topic, value, key, partition, self._report_aside), self._headers)
 
     def _give(
-        self, record: tuple[str, bytes, bytes, int, Report], headers: Headers
+        self, record: tuple[str, bytes, bytes | None, int, Report], headers: Headers
     ) -> None:
         while True:
             try:

@@ -30,7 +30,7 @@ from walstream.records.router import Router
 from walstream.telemetry.tally import Tally
 
 _CLOSE_WAIT_S: Final = 3.0
-_ALONE: Final = 8 << 20  # bytes of a record: more are not copied twice
+ALONE: Final = 8 << 20  # bytes of a record: more are not copied twice
 _TRUNCATE: Final = Kind.TRUNCATE  # an enum's members are slow to look up
 _DELETE: Final = Kind.DELETE
 
@@ -167,8 +167,7 @@ class KafkaSink:
                 self._put_truncate(target, topic, op, transaction)
             elif op.key_changed and self._rules.split_key_updates:
                 target.meter.ops += 1  # of two numbers
-                for half in halves(op):
-                    self._put_row(target, topic, half, transaction)
+                self._put_halves(target, topic, op, transaction)
             else:
                 self._put_row(target, topic, op, transaction)
         return target.outbox.has_room
@@ -256,6 +255,16 @@ class KafkaSink:
         for partition in range(topic.partitions):
             self._put(target.outbox, topic, key, value, op, transaction, partition)
 
+    def _put_halves(
+        self,
+        target: Target,
+        topic: Topic,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        for half in halves(op):
+            self._put_row(target, topic, half, transaction)
+
     def _put_row(
         self,
         target: Target,
@@ -308,7 +317,7 @@ class KafkaSink:
             partition = self._partition(key, partitions) if partitions > 1 else 0
         name, headers = topic.name, topic.headers(partition, self._headers)
         stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
-        if value is not None and len(value) > _ALONE:
+        if value is not None and len(value) > ALONE:
             outbox.put_alone(name, value, key, partition, stamp, transaction, headers)
         else:
             outbox.put(name, value, key, partition, stamp, transaction, headers)

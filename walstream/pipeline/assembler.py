@@ -10,6 +10,7 @@ from typing import Final
 from walstream.errors import HistoryError, WalstreamError
 from walstream.lsn import Lsn, show
 from walstream.op import Kind, ReplicationOp, Table
+from walstream.pipeline.column_history import NO_FACTS, FactHistory
 from walstream.pipeline.old_row import unidentified
 from walstream.pipeline.pgoutput.messages import (
     Begin,
@@ -76,9 +77,22 @@ class Assembler:
         """Store the name of a type, which arrives before the relation that needs it."""
         self._relations.name_type(message)
 
-    def describe(self, relation: Relation, history: KeyHistory) -> Table:
-        """Store a Relation message, with the keys in force for its table."""
-        return self._relations.describe(relation, history, self.place)
+    def describe(
+        self,
+        relation: Relation,
+        history: KeyHistory,
+        facts: FactHistory = NO_FACTS,
+    ) -> Table:
+        """Store a Relation message, with the keys and facts in force for its table."""
+        return self._relations.describe(relation, history, self.place, facts)
+
+    def relation(self, op: ReplicationOp) -> Relation:
+        """Return the description under which an op of this connection was read."""
+        return self._shapes[op.table.oid].relation
+
+    def learn(self, op: ReplicationOp, facts: FactHistory) -> None:
+        """Let an op, and those behind it, have the facts in force there."""
+        op.table = self._relations.learn(op.table.oid, facts, (op.lsn, op.seq_id))
 
     def row(self, message: Insert | Update | Delete, row_lsn: Lsn) -> ReplicationOp:
         """Return the op of a row message."""

@@ -14,6 +14,7 @@ from walstream.lsn import NEVER, Lsn
 from walstream.op import Kind, LargeOp, ReplicationOp
 from walstream.pipeline.assembler import Assembler, outside
 from walstream.pipeline.checkpoint import Checkpointer
+from walstream.pipeline.description import Descriptions
 from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.interleave import Interleave
 from walstream.pipeline.ledger import Shares
@@ -64,6 +65,7 @@ class Pipeline:
         self._fanout = Fanout(sinks, resume)
         self._pace = Pace(source)
         self._assembler = Assembler(resume)
+        self._descriptions = Descriptions(companion, self._assembler)
         self._transaction: Shares | None = None
         self._frames: list[bytes] = []  # read together
         self._done = 0  # how many of them were processed
@@ -274,11 +276,7 @@ class Pipeline:
             case Commit():
                 self._commit(message)
             case Relation():
-                place = self._assembler.place
-                keys = self._companion.keys(message, self._xid, place)
-                if keys is None:
-                    return False
-                self._assembler.describe(message, keys)
+                return self._descriptions.describe(message, self._xid)
             case Truncate():
                 self._ops.extend(self._assembler.truncate(message, _U64(frame, 1)[0]))
             case Type():
@@ -314,11 +312,8 @@ class Pipeline:
         if self._transaction is None:
             raise outside(f"a row of {op.table.full_name!r}")
         if (
-            op.absent
-            # a row filter makes an insert of an update that it lets in
-            and (op.key_changed or op.kind is Kind.INSERT)
-            and not self._companion.complete(op)
-        ):
+            op.table.facts or (op.absent and (op.key_changed or op.kind is Kind.INSERT))
+        ) and not self._descriptions.complete(op):
             self._ops.append(op)
             return False
         if type(op) is LargeOp:

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
+from walstream.pipeline.column_history import FactHistory, Labels
 from walstream.pipeline.ledger import Shares, Transaction
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.pgoutput.messages import Relation
@@ -168,6 +169,15 @@ class Companion(Protocol):
         """Return a relation's keys as of a transaction; None: ask again.
 
         Nothing from `place` on was sent yet: a change counts from there.
+        """
+
+    def facts(
+        self, relation: Relation, xid: int, place: Place, labels: Labels = (), /
+    ) -> FactHistory | None:
+        """Return what the catalog says of a relation's columns; None: ask again.
+
+        It is empty where no sink's format asks for facts. A row from `place` on needs
+        these `labels` of its enums.
         """
 
     def complete(self, op: ReplicationOp, /) -> bool:

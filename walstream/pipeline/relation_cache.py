@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from walstream.errors import WalstreamError
 from walstream.formats.column_type import written_as
 from walstream.lsn import Lsn
-from walstream.op import Table
+from walstream.op import ColumnFacts, Table
+from walstream.pipeline.column_history import NO_FACTS, FactHistory, shape_of
 from walstream.pipeline.old_row import Blind, Leaves, unknown_key
 from walstream.pipeline.pgoutput.messages import Relation, Type
 from walstream.pipeline.root_key import Place, RootKey
@@ -61,6 +62,7 @@ class Relations:
         self.meters = TableMeters()
         self._unknown: dict[int, RelationShape] = {}  # whose primary key is not known
         self._tables: dict[int, Table] = {}
+        self._facts: dict[int, FactHistory] = {}  # where some format asks for them
         self._types: dict[int, Type] = {}  # those that are not built in
         self._leaves = Leaves()
         self._announced: tuple[Place, int] = ((0, 0), 0)  # where, and which relation
@@ -89,14 +91,22 @@ class Relations:
         named = self._types.get(oid)
         return written_as(oid, named.namespace, named.name) if named else oid
 
-    def describe(self, relation: Relation, history: KeyHistory, place: Place) -> Table:
-        """Store a Relation message, with the keys in force for its table.
+    def describe(
+        self,
+        relation: Relation,
+        history: KeyHistory,
+        place: Place,
+        facts: FactHistory = NO_FACTS,
+    ) -> Table:
+        """Store a Relation message, with the keys and facts in force for its table.
 
         Two that come together, and then a row of the first: that is a partition root,
         and the row came from the other, its leaf. So the first is held until that row.
         """
         self.let_go()
         self._place = place
+        if facts is not NO_FACTS:
+            self._facts[relation.oid] = facts
         there, before = self._announced
         table = self._shape(relation, history)
         if there == place and before not in {0, relation.oid}:
@@ -105,6 +115,13 @@ class Relations:
                 self._held = root, relation
         self._announced = place, relation.oid
         return table
+
+    def learn(self, oid: int, facts: FactHistory, place: Place) -> Table:
+        """Let rows from a place on have other facts; they are of the same shape."""
+        shape = self.shapes[oid]
+        self._place = place
+        self._facts[oid] = facts
+        return self._shape(shape.relation, shape.history)
 
     def let_go(self) -> None:
         """Accept a held relation: it was not a partition root."""
@@ -152,6 +169,8 @@ class Relations:
         other.pop(oid, None)
         known[oid] = shape
         self._expect(history.boundaries())
+        if (facts := self._facts.get(oid)) is not None:
+            self._expect(facts.boundaries())
         if root is not None:
             self._expect(root.boundaries())
         return table
@@ -169,12 +188,16 @@ class Relations:
         its leaves.
         """
         oids = tuple([self._written_as(one.type_oid) for one in relation.columns])
+        modifiers = tuple([one.type_modifier for one in relation.columns])
+        facts = self._facts_of(relation)
         known = self._tables.get(relation.oid)
         if (
             known is not None
             and known.columns == columns
             and known.key == key
             and known.type_oids == oids
+            and known.modifiers == modifiers
+            and known.facts == facts
             and (known.schema, known.name) == (named.schema, named.table)
         ):
             return known
@@ -185,9 +208,18 @@ class Relations:
             key=key,
             type_oids=oids,
             oid=relation.oid,
+            modifiers=modifiers,
+            facts=facts,
         )
         self._tables[relation.oid] = table
         return table
+
+    def _facts_of(self, relation: Relation) -> tuple[ColumnFacts, ...]:
+        history = self._facts.get(relation.oid)
+        if history is None:
+            return ()
+        found = history.at(self._place, shape_of(relation))
+        return found.columns if found is not None else ()
 
     def _expect(self, boundaries: Iterable[Lsn]) -> None:
         for boundary in boundaries:

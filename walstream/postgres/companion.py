@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.op import ReplicationOp
+from walstream.pipeline.column_history import FactHistory, Labels
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.root_key import Place
 from walstream.pipeline.row_key import KeyHistory
@@ -20,6 +21,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.background_query import Question
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import session
+from walstream.postgres.fact_book import FactRules
 from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.slot_health import (
     SlotHealth,
@@ -51,13 +53,19 @@ class SessionCompanion:
     """The companion over short sessions. Methods are called by the loop alone."""
 
     def __init__(
-        self, watched: CompanionTable, keys: KeyRules, wake: Callable[[], None]
+        self,
+        watched: CompanionTable,
+        keys: KeyRules,
+        facts: FactRules,
+        wake: Callable[[], None],
     ) -> None:
         self._watched = watched
         self._keys = keys
+        self._facts = facts
         self._wake = wake
         self._threads = runtime.thread_pool(4, thread_name_prefix="companion")
         self._looking = Question[None](self._start, "the keys of a table")
+        self._learning = Question[None](self._start, "the columns of a table")
         self._reading = Question[Values | None](
             self._start, "the values that an update of a key left out"
         )
@@ -93,6 +101,18 @@ class SessionCompanion:
     def _look_up(self, relation: Relation, xid: int, place: Place) -> None:
         found = catalog.look_up(self._watched.dsn, relation.oid, xid=xid)
         self._keys.meet(relation, found, place)
+
+    def facts(
+        self, relation: Relation, xid: int, place: Place, labels: Labels = ()
+    ) -> FactHistory | None:
+        """Find what the catalog says of columns; None: being looked up, ask again."""
+        known = self._facts.known(relation, place, labels)
+        if known is not None and not self._learning.open:
+            return known
+        asked = self._watched.dsn, relation, xid, place, labels
+        if self._learning.ask(self._facts.look, *asked) is None:
+            return None
+        return self._facts.known(relation, place, labels)
 
     def complete(self, op: ReplicationOp) -> bool:
         """Read what a key change would lose: toasted values that were not sent.
@@ -135,7 +155,8 @@ class SessionCompanion:
         self._watch(now)
         if self._watched.heartbeat is not None:
             self._watched.heartbeat.tick(self._start, paused=paused)
-        waiting = self._looking.refused or self._reading.refused
+        questions = self._looking, self._learning, self._reading
+        waiting = any(question.refused for question in questions)
         if paused or waiting or self._probing is not None:
             self._probe(now)
         else:

@@ -9,11 +9,12 @@ from typing import Final
 import structlog
 
 from walstream.errors import HistoryError
-from walstream.formats import encoder_of, texts_of
+from walstream.formats import RecordEncoder, encoder_of, texts_of
 from walstream.formats.context import Context
 from walstream.formats.strict import Encode, whole_rows
 from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
+from walstream.records.record_key import with_own_key
 from walstream.records.router import Route, Router
 from walstream.telemetry.fields import SINK, TABLE
 from walstream.telemetry.meter import SinkMeter, TableMeter
@@ -52,6 +53,7 @@ class TableEncoding:
     truncates: bool  # has the format a form for a Truncate?
     others: frozenset[int] = frozenset()  # columns that are no JSON texts in it
     meter: TableMeter = field(default_factory=lambda: TableMeter(""))
+    records: RecordEncoder | None = None  # where a record is more than key and value
 
 
 class EncodingPlan:
@@ -70,10 +72,12 @@ class EncodingPlan:
         if route is None:
             return None
         encoder = self._make_encoder(table, context)
+        route = with_own_key(route, encoder, table)
         encode = whole_rows(encoder.encode) if self._rules.strict else encoder.encode
         meter = self._rules.meter.tables.of(table.full_name)
         others = frozenset(range(len(table.columns))).difference(texts_of(encoder))
-        return TableEncoding(route, encode, encoder.truncates, others, meter)
+        records = encoder if isinstance(encoder, RecordEncoder) else None
+        return TableEncoding(route, encode, encoder.truncates, others, meter, records)
 
     def sends_truncate(self, op: ReplicationOp, aim: TableEncoding) -> bool:
         """Return whether a Truncate is sent; raise HistoryError if it stops the sink.

@@ -31,6 +31,7 @@ class KeyForm:
     columns: tuple[int, ...] = ()  # of a row, those that its key is made of
     around: tuple[bytes, bytes, bytes] = (b"", b"", b"")
     """What a key has before, between and behind texts that need no escape."""
+    null: bool = False  # the record has none: `render` says what decides its partition
 
 
 def _values(op: ReplicationOp) -> Sequence[Any]:

@@ -6,12 +6,13 @@ none of them is dropped and counted.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
 from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError, HistoryError
+from walstream.formats import DEBEZIUM
 from walstream.formats.context import SourceOrigin
 from walstream.op import Table
 from walstream.records.key import KEY_FORMS, KeyForm
@@ -40,6 +41,14 @@ def topic_part(text: str) -> str:
     ).decode()
 
 
+def underscored(text: str) -> str:
+    """Spell a name as Debezium does: each other character becomes `_`."""
+    return "".join(
+        character if _ILLEGAL.fullmatch(character.encode()) is None else "_"
+        for character in text
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TopicMapping:
     """One entry of a sink's table -> topic map."""
@@ -57,6 +66,7 @@ class RoutingRules:
     fallback: str  # "" = drop and count
     key: str = "json"  # of KEY_FORMS
     strict: bool = False  # every table must be mapped
+    spell: Callable[[str], str] = topic_part  # of names in the template's topics
 
     @classmethod
     def of(cls, sink: RoutedSink) -> Self:
@@ -68,7 +78,14 @@ class RoutingRules:
             )
             for table, mapped in sink.topics.items()
         }
-        return cls(mappings, sink.topic, sink.fallback_topic, sink.key, sink.strict)
+        return cls(
+            mappings,
+            sink.topic,
+            sink.fallback_topic,
+            sink.key,
+            sink.strict,
+            underscored if sink.format in DEBEZIUM else topic_part,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +157,9 @@ class Router:
             )
         if not self._rules.template:
             return self._rules.fallback or None
+        spell = self._rules.spell
         topic = self._rules.template.format(
-            source=self._source, schema=topic_part(schema), table=topic_part(name)
+            source=self._source, schema=spell(schema), table=spell(name)
         )
         plain = self._rules.template.format(
             source=self._source, schema=schema, table=name

@@ -15,6 +15,7 @@ from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn, show
 from walstream.op import ReplicationOp
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
+from walstream.pipeline.column_history import NO_FACTS, FactHistory, Labels
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import NamedSink, Position, Source
@@ -131,6 +132,11 @@ class PlainCompanion:
             self._sinks.partition_key(relation.namespace, relation.name),
         )
         return KeyHistory([keys])
+
+    def facts(
+        self, _relation: Relation, _xid: int, _place: Place, _labels: Labels = ()
+    ) -> FactHistory:
+        return NO_FACTS
 
     def complete(self, _op: ReplicationOp) -> bool:
         """Leave what was not sent: its record names it."""

@@ -9,6 +9,7 @@ from walstream.formats.context import Context, SourceOrigin
 from walstream.kafka import stored_topic
 from walstream.postgres.catalog import TableFacts
 from walstream.records.router import Router, RoutingRules
+from walstream.sources.debezium_options import debezium_options
 
 
 class NotFull(ConfigError):
@@ -55,14 +56,16 @@ class Routers:
         Raises ConfigError for a source that has none.
         """
         source = self._source
-        embed = frozenset(self.routed[sink].embed)
+        config = self.routed[sink]
+        embed = frozenset(config.embed)
         if isinstance(source, PackageSource):
             return Context(SourceOrigin(database=self._name, slot=self._name), embed)
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"a {source.kind} source has no slot: a defect")
         system, _, database = origin.partition("/")
         host = dsn.host(dsn.parse(source.dsn)) or "unknown"
-        return Context(SourceOrigin(host, database, int(system), source.slot), embed)
+        slot = SourceOrigin(host, database, int(system), source.slot)
+        return Context(slot, embed, debezium_options(config, self._name, database))
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""

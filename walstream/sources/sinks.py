@@ -17,6 +17,7 @@ from walstream.config import (
 from walstream.config.sink import HandledSink as HandledConfig
 from walstream.config.sink import RoutedSink
 from walstream.config.tls import confined
+from walstream.formats import DEBEZIUM, wants_facts
 from walstream.kafka import stored_topic
 from walstream.kafka.producer_config import client_properties, queue_within
 from walstream.kafka.sink import KafkaSink
@@ -76,6 +77,11 @@ class SinkSet:
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""
         return self._routers.partition_key(schema, table)
+
+    @property
+    def want_facts(self) -> bool:
+        """Return whether some sink's format writes what only the catalog says."""
+        return any(wants_facts(one.format) for one in self._routers.configs.values())
 
     def check(self, captured: Iterable[TableFacts]) -> None:
         """Refuse partition keys that some record could not have."""
@@ -175,6 +181,12 @@ class SinkSet:
 
     def _maker(self, sink: str) -> Callable[..., KafkaSink]:
         config = self._routers.configs[sink]
+        if config.format in DEBEZIUM:
+            from walstream.kafka.debezium_sink import (  # noqa: PLC0415 - few need it
+                DebeziumSink,
+            )
+
+            return DebeziumSink
         if config.txinfo == "none":
             return KafkaSink
         topic = next(iter(self._routers.beside(sink)), "")

@@ -11,6 +11,7 @@ import orjson
 from walstream.errors import StateDamaged, WalstreamError
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp
+from walstream.pipeline.column_history import NO_FACTS, FactHistory, Labels
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import POSITION, Position
 from walstream.pipeline.root_key import Place
@@ -173,6 +174,15 @@ class MemoryCompanion:
             return None
         name = f"{relation.namespace}.{relation.name}"
         return self._histories.setdefault(name, KeyHistory([]))
+
+    def facts(
+        self,
+        _relation: Relation,
+        _xid: int = 0,
+        _place: Place = (0, 0),
+        _labels: Labels = (),
+    ) -> FactHistory:
+        return NO_FACTS
 
     def complete(self, op: ReplicationOp) -> bool:
         if op.new is None or UNCHANGED not in op.new:

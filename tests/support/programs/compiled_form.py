@@ -109,6 +109,10 @@ def _answer(order: dict[str, Any]) -> Any:
     if "frames" in order:
         frames = [bytes.fromhex(one) for one in order["frames"]]
         return _streamed(frames, order["start"])
+    if "debezium" in order:
+        return _debezium(order["debezium"])
+    if "values" in order:
+        return [_written(*one) for one in order["values"]]
     import walstream  # noqa: PLC0415 - after the choice of the form
     from walstream.telemetry.build import form as found  # noqa: PLC0415
 
@@ -123,6 +127,34 @@ def _decoded(payload: bytes) -> list[object]:
         return [repr(decode(payload))]
     except DecodeError as error:
         return [str(error), error.tag, error.offset]
+
+
+def _debezium(variant: str) -> list[object]:
+    """Write the golden workload as Debezium does."""
+    from tests.support.oracles.debezium import written  # noqa: PLC0415
+
+    return [
+        [one.topic, one.key, one.value, one.headers]
+        for records in written(variant).values()
+        for one in records
+    ]
+
+
+def _written(oid: int, modifier: int, text: str, options: dict[str, Any]) -> str:
+    """Write a value of a type as Debezium does, or what it is refused with."""
+    from walstream.formats.debezium import DebeziumOptions  # noqa: PLC0415
+    from walstream.formats.debezium.pg_type import ELEMENTS, PgType  # noqa: PLC0415
+    from walstream.formats.debezium.types import ConnectTypes  # noqa: PLC0415
+
+    element = PgType(ELEMENTS[oid], "", modifier) if oid in ELEMENTS else None
+    types = ConnectTypes(DebeziumOptions("app", **options))
+    found = types.of(PgType(oid, "", modifier, (), element), lambda _: None)
+    if found is None:
+        return ""
+    try:
+        return found.render(text)
+    except ValueError as error:
+        return f"refused: {error}"
 
 
 @cache

@@ -38,6 +38,7 @@ SECTIONS: Final = {
     '`[[sinks.NAME.handlers]]`, kind `"mask"`': "MaskHandler",
     '`[[sinks.NAME.handlers]]`, kind `"filter"`': "FilterHandler",
     "`[[sinks.NAME.handlers]]`, a kind that a package adds": "PackageHandler",
+    "`[sinks.NAME.debezium]`": "Debezium",
     "`[sinks.NAME.oauth]`, and of a kafka source": "OAuth",
     "`[sinks.NAME.topics.TABLE]`": "MappedTopic",
     "`[spark]`": "Spark",

@@ -164,3 +164,16 @@ def test_ten_thousand_equal_descriptions_move_no_memory() -> None:
     after = describe(10_000)
     assert after - before < 5 << 20
     assert len(tables) == 1
+
+
+def test_another_modifier_makes_another_table() -> None:
+    relations = Relations()
+
+    def described(modifier: int) -> Table:
+        columns = [Column(True, "n", 1700, modifier)]
+        return relations.describe(Relation(1, "s", "t", "d", columns), NO_KEYS, PLACE)
+
+    first = described(327686)
+    assert first.modifiers == (327686,)
+    assert described(327686) is first
+    assert described(327687).modifiers == (327687,)

@@ -80,6 +80,8 @@ def _picked(table: Table, kept: list[int]) -> Table:
         key=tuple(kept.index(index) for index in table.key),
         type_oids=of(table.type_oids),
         source_columns=of(table.source_columns or table.columns),
+        modifiers=of(table.modifiers),
+        facts=of(table.facts),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError
-from walstream.op import ReplicationOp, Table
+from walstream.op import ColumnFacts, ReplicationOp, Table
 from walstream.row import Row, Value
 from walstream.telemetry.json_codec import read
 
@@ -49,10 +49,7 @@ class Mask:
             )
         self.table = table
         if self._indexes and table.type_oids:
-            oids = list(table.type_oids)
-            for index in self._indexes:
-                oids[index] = _TEXT_OID
-            self.table = replace(table, type_oids=tuple(oids))
+            self.table = _as_texts(table, self._indexes)
 
     def handle(self, op: ReplicationOp) -> Iterator[ReplicationOp]:
         old, new = self._masked(op.old), self._masked(op.new)
@@ -67,6 +64,26 @@ class Mask:
             if isinstance(value, str):
                 values[index] = self._mask(value)
         return values
+
+
+def _as_texts(table: Table, indexes: Sequence[int]) -> Table:
+    """Return the table with these columns as texts: their types no longer hold."""
+    oids, modifiers = list(table.type_oids), list(table.modifiers)
+    facts = list(table.facts)
+    for index in indexes:
+        oids[index] = _TEXT_OID
+        if modifiers:
+            modifiers[index] = -1
+        if facts:
+            facts[index] = ColumnFacts(
+                facts[index].not_null, type_oid=_TEXT_OID, type_name="text"
+            )
+    return replace(
+        table,
+        type_oids=tuple(oids),
+        modifiers=tuple(modifiers),
+        facts=tuple(facts),
+    )
 
 
 def _constant(text: str) -> Callable[[str], str]:

@@ -10,25 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 
-from walstream.errors import ConfigError, Restart, SlotLost, Transient, WalstreamError
+from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
 from walstream.lsn import Lsn, show
 from walstream.pipeline.loop import Pipeline
-from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import Position, Sink
-from walstream.pipeline.root_key import ROOTS, Place, RootKeys
-from walstream.pipeline.row_key import KEYS, KeyHistory
 from walstream.pipeline.sent_position import GIVEN
-from walstream.pipeline.state_document import StoredDocuments
 from walstream.postgres import catalog, preflight
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
-from walstream.postgres.catalog import Looked, TableFacts
+from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, session
+from walstream.postgres.fact_book import NoFacts
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.postgres.server import Server
@@ -43,90 +40,22 @@ from walstream.sources.postgres.detached.detached_sink import (
     JOINS,
     HandoverPoint,
 )
+from walstream.sources.postgres.detached.source_state import (
+    BorrowedFacts,
+    BorrowedKeys,
+    SourceFolder,
+)
 from walstream.sources.postgres.stored_state import stored_of
 from walstream.sources.postgres.stream import StreamRun, StreamSpec
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet
 from walstream.sources.stream_metrics import StreamMetrics
-from walstream.state.store import LmdbStore
 from walstream.telemetry import runtime
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN, SINK, SLOT
 
-Found = TypeVar("Found")
 _LOOK_EVERY_S: Final = 0.2
 _log = structlog.get_logger()
-
-
-class SourceFolder:
-    """State of the source's own worker; read one at a time.
-
-    LMDB lets a process open a file once.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
-
-    def read(self, what: Callable[[StoredDocuments], Found | None]) -> Found | None:
-        """Return what is asked for; None: nothing is kept yet."""
-        with self._lock, LmdbStore.open_read_only(self._folder) as positions:
-            return what(positions) if positions else None
-
-
-class BorrowedKeys:
-    """The key histories of a source, as its own worker knows them.
-
-    That one is ahead, and alone writes them: else the two would number ops differently.
-    """
-
-    def __init__(self, state: SourceFolder) -> None:
-        self._state = state
-        self._histories: dict[str, KeyHistory] = {}
-        self._roots: dict[int, RootKeys] = {}
-
-    def history(self, full_name: str) -> KeyHistory | None:
-        return self._histories.get(full_name)
-
-    def learn(self, facts: Mapping[str, TableFacts], _end: Lsn, _oldest: Lsn) -> None:
-        """Read what the source knows of these tables."""
-        for full_name, table in facts.items():
-            self._borrow(full_name, table.oid)
-
-    def knows(self, relation: Relation, place: Place) -> bool:
-        """Read again what the source knows of a root whose description changed."""
-        root = self._roots.get(relation.oid)
-        known = f"{relation.namespace}.{relation.name}" in self._histories
-        return known and (root is None or root.agrees(relation, place))
-
-    def meet(self, relation: Relation, _looked: Looked, _place: Place) -> None:
-        """Read what the source knows of a relation."""
-        self._borrow(f"{relation.namespace}.{relation.name}", relation.oid)
-
-    def watch(self, _connection: Connection) -> None:
-        """Raise Restart where the source found another key or name of a root."""
-        for oid, root in list(self._roots.items()):
-            if self._root(oid).stored != root.stored:
-                raise Restart("the source found a root's new identity or name")
-
-    def regained(self) -> Sequence[int]:
-        """Leave it to the source."""
-        return ()
-
-    def told(self, oid: int) -> None:
-        """Ignore it."""
-
-    def _root(self, oid: int) -> RootKeys:
-        return RootKeys(self._state.read(ROOTS.of(str(oid)).read) or ())
-
-    def _borrow(self, full_name: str, oid: int) -> None:
-        stored = self._state.read(KEYS.of(full_name).read)
-        if stored is None:
-            raise Transient(f"the source has not seen table {full_name!r} yet")
-        self._histories[full_name] = history = KeyHistory(stored)
-        history.roots = self._roots
-        if (root := self._root(oid)).known:
-            self._roots[oid] = root
 
 
 class JoinWatch:
@@ -267,6 +196,7 @@ class DetachedSinkRunner:
             retain=0,
             capture=capture,
             keys=BorrowedKeys(self._state),
+            facts=BorrowedFacts(self._state) if self._sinks.want_facts else NoFacts(),
             sinks=sinks,
             given=GIVEN.read(self._positions),
             positions=self._positions,

@@ -24,6 +24,7 @@ from walstream.postgres import server as servers
 from walstream.postgres.capture_report import CaptureReport
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, session
+from walstream.postgres.fact_book import FactBook, FactRules, NoFacts
 from walstream.postgres.server import Server
 from walstream.postgres.start_table import Step
 from walstream.postgres.table_keys import KeyBook
@@ -138,7 +139,8 @@ class SourceSession:
             oldest = min(begun.slot_start, away)
             unsent = stored_state.take_unsent(self._positions, server.flush_lsn)
             keys.learn(captured, end, oldest, unsent)
-            stage = Stage(server, facts, known, sinks, keys, begun.slot_start)
+            columns = self._facts_of_columns(unsent, oldest)
+            stage = Stage(server, facts, known, sinks, keys, begun.slot_start, columns)
             self._fence(stage)
             if self._backfill.pending and not self._away:
                 if not self._fill(begun, stage):
@@ -148,6 +150,11 @@ class SourceSession:
             if self._only:
                 return self._end()
             return self._run_stream(stage)
+
+    def _facts_of_columns(self, unsent: Lsn, oldest: Lsn) -> FactRules:
+        if not self._sinks.want_facts:
+            return NoFacts()
+        return FactBook(self._positions, unsent=unsent, oldest=oldest)
 
     def _run_stream(self, stage: Stage) -> bool:
         if self._until == NEVER:
@@ -283,6 +290,7 @@ class SourceSession:
                 topics={sink.name: sink.topics for sink in stage.sinks},
                 header=self._sinks.header(stage.server.origin),
                 empty=partial(self._empty, stage.sinks),
+                column_facts=self._sinks.want_facts,
             )
             places = self._backfill.places
             whole = self._backfill.run(holder, around)

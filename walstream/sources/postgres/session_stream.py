@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import structlog
@@ -15,6 +15,7 @@ from walstream.pipeline.ports import NamedSink, Position
 from walstream.pipeline.sent_position import GIVEN
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
+from walstream.postgres.fact_book import FactRules, NoFacts
 from walstream.postgres.server import Server
 from walstream.postgres.table_keys import KeyBook
 from walstream.sources.postgres.backfill.reader import SnapshotDatabase
@@ -44,6 +45,7 @@ class Stage:
     sinks: list[NamedSink]
     keys: KeyBook
     slot_start: Lsn
+    facts_of_columns: FactRules = field(default_factory=NoFacts)
 
 
 class SessionStream:
@@ -86,7 +88,7 @@ class SessionStream:
         flow = self._flow(stage)
         pipeline, waker = flow.pipeline, self._site.stop.waker
         threads = Threads(waker.wake)
-        beside = partial(self._incremental, threads, flow.source.ask, backfill)
+        beside = partial(self._incremental, stage, threads, flow.source.ask, backfill)
         pipeline.let_in(beside)
         if members is not None and until == NEVER:
             pipeline.share(members, self._site.source.detach_after)
@@ -123,6 +125,7 @@ class SessionStream:
             retain=site.source.retain,
             capture=self._capture,
             keys=stage.keys,
+            facts=stage.facts_of_columns,
             sinks=stage.sinks,
             given=GIVEN.read(self._positions),
             positions=self._positions,
@@ -145,7 +148,11 @@ class SessionStream:
         return {SLOT: position.slot, LSN: show(position.resume)}
 
     def _incremental(
-        self, threads: Threads, ask: Callable[[], None], backfill: SnapshotBackfill
+        self,
+        stage: Stage,
+        threads: Threads,
+        ask: Callable[[], None],
+        backfill: SnapshotBackfill,
     ) -> BesideBackfill:
         """Return what reads tables beside the stream, now that all sinks are in it."""
         if backfill.pending:
@@ -153,5 +160,6 @@ class SessionStream:
         reader = KeysetReader(
             SnapshotDatabase(self._site.source.dsn),
             lambda: self._capture.read,
+            facts=not isinstance(stage.facts_of_columns, NoFacts),
         )
         return BesideBackfill(reader, self._progress, threads, ask)

@@ -14,6 +14,7 @@ from walstream.pipeline.sent_position import Given, Reach
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.capture import Capture
 from walstream.postgres.companion import CompanionTable, SessionCompanion
+from walstream.postgres.fact_book import FactRules
 from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
@@ -37,6 +38,7 @@ class StreamSpec:
     retain: int  # bytes of WAL to keep
     capture: Capture
     keys: KeyRules
+    facts: FactRules
     sinks: Sequence[Sink]
     given: Given | None  # to sinks, as far as is known
     positions: StateStore
@@ -87,6 +89,7 @@ class StreamRun:
                 heartbeat=Heartbeat(dsn, beat_s, gauge.beat) if beat_s else None,
             ),
             spec.keys,
+            spec.facts,
             wake,
         )
         self.pipeline = Pipeline(

@@ -1,9 +1,11 @@
 """Columns that are left out or renamed: rows, keys and what was not sent agree."""
 
+from dataclasses import replace
+
 import pytest
 
 from walstream.errors import ConfigError
-from walstream.op import Kind, ReplicationOp, Table
+from walstream.op import ColumnFacts, Kind, ReplicationOp, Table
 from walstream.records.handlers.columns import DropColumns, RenameColumns
 from walstream.row import OMITTED, UNCHANGED
 
@@ -82,3 +84,12 @@ def test_names_may_be_exchanged() -> None:
 def test_two_columns_do_not_get_one_name() -> None:
     with pytest.raises(ConfigError, match=r"two columns called b"):
         RenameColumns(TABLE, {"columns": {"a": "b"}})
+
+
+def test_facts_and_modifiers_stay_with_their_columns() -> None:
+    facts = tuple(ColumnFacts(type_name=name) for name in ("a", "id", "b"))
+    table = replace(TABLE, modifiers=(1, 2, 3), facts=facts)
+    dropped = DropColumns(table, {"columns": ["a"]}).table
+    assert (dropped.modifiers, dropped.facts) == ((2, 3), facts[1:])
+    renamed = RenameColumns(table, {"columns": {"a": "x"}}).table
+    assert (renamed.modifiers, renamed.facts) == ((1, 2, 3), facts)

@@ -3,13 +3,14 @@
 import hashlib
 import hmac
 import json
+from dataclasses import replace
 
 import pytest
 
 from walstream.errors import ConfigError
 from walstream.formats.context import Context, SourceOrigin
 from walstream.formats.event import EventEncoder
-from walstream.op import Kind, ReplicationOp, Table
+from walstream.op import ColumnFacts, Kind, ReplicationOp, Table
 from walstream.records.handlers.mask import Mask
 from walstream.records.key import KEY_FORMS
 from walstream.row import OMITTED, UNCHANGED, Row
@@ -67,3 +68,17 @@ def test_a_masked_number_is_a_text_to_every_format() -> None:
     (op,) = Mask(TABLE, settings("n", text="7")).handle(update(None, ["1", "m", "2"]))
     event = json.loads(EventEncoder(op.table, Context()).encode(op))
     assert event["Columns"] == {"id": 1, "mail": "m", "n": "7"}
+
+
+def test_the_catalogs_facts_are_those_of_a_text() -> None:
+    facts = (
+        ColumnFacts(not_null=True, type_oid=23, type_name="int4"),
+        ColumnFacts(type_oid=25, type_name="text"),
+        ColumnFacts(not_null=True, default="7", type_oid=23, type_name="int4"),
+    )
+    table = replace(TABLE, modifiers=(-1, -1, 3), facts=facts)
+    masked = Mask(table, settings("n", text="x")).table
+    assert masked.type_oids == (23, 25, 25)
+    assert masked.modifiers == (-1, -1, -1)
+    text = ColumnFacts(not_null=True, type_oid=25, type_name="text")
+    assert masked.facts == (*facts[:2], text)

@@ -77,6 +77,7 @@ class KeyedTable:
     publications: tuple[str, ...] = ()  # none: every column, every row
     ranges: tuple[str, ...] = ()  # columns of a unique index, to read by key ranges
     by_key: bool = False  # read by them also where place would do
+    facts: bool = False  # does a sink's format write what only the catalog says?
 
     @property
     def full_name(self) -> str:

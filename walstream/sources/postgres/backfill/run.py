@@ -314,9 +314,11 @@ class SnapshotBackfill:
 
 def _wish(name: str, around: Surroundings) -> KeyedTable:
     if name in around.facts:
-        return wanted(around.facts[name], around.publications)
+        return wanted(
+            around.facts[name], around.publications, facts=around.column_facts
+        )
     schema, _, bare = name.partition(".")
-    return KeyedTable(schema, bare)
+    return KeyedTable(schema, bare, facts=around.column_facts)
 
 
 def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:

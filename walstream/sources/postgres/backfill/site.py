@@ -47,3 +47,4 @@ class Surroundings:
     header: bytes  # of each first record
     empty: Callable[[Table, int, int], None]
     """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
+    column_facts: bool = False  # does a sink's format write what only the catalog says?

@@ -4,7 +4,7 @@ A partition root has no rows: its leaves are read, and their rows go out as the 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from psycopg import sql
 from walstream.errors import PermissionLacking, Repair, WalstreamError
 from walstream.formats.column_type import written_as
 from walstream.op import Table
+from walstream.pipeline.pgoutput import Column
+from walstream.postgres import column_facts
 from walstream.sources.postgres.backfill.chunk import ChunkRelation
 from walstream.sources.postgres.backfill.publication_filter import (
     Connection,
@@ -27,7 +29,8 @@ _AT_ONCE: Final = 500  # tables that are looked at with one query
 _GENERATED_SENT_FROM: Final = 180000
 _TABLES: Final = """
 SELECT n.nspname, c.relname, c.oid::bigint, to_jsonb(ARRAY(SELECT json_build_array(
-    a.attname, a.attgenerated <> '', a.atttypid::bigint, named.nspname, named.typname)
+    a.attname, a.attgenerated <> '', a.atttypid::bigint, named.nspname, named.typname,
+    a.atttypmod)
   FROM pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE below AS (
       SELECT t.* FROM pg_type t WHERE t.oid = a.atttypid
@@ -154,6 +157,11 @@ def look_at_all(
         try:
             oid, columns = _there(one, there)
             table, row_filter = _sent(one, columns, through, generated=sent)
+            if one.facts:
+                facts = column_facts.of_columns(
+                    connection, oid, _described(columns, table)
+                )
+                table = replace(table, facts=facts)
             parts.append([_readable(leaf, table, row_filter) for leaf in leaves[oid]])
         except NoSuchTable as error:
             parts.append(error)
@@ -184,18 +192,28 @@ def _sent(
     """Return which columns of a table go out, and of which rows."""
     names, row_filter = what_is_let_through(wanted, through)
     shown = [
-        (name, written_as(*kind))
-        for name, computed, *kind in columns
+        (name, written_as(*kind), modifier)
+        for name, computed, *kind, modifier in columns
         if names is None or (name in names and (generated or not computed))
     ]
     table = Table(
         wanted.schema,
         wanted.name,
-        tuple(name for name, _ in shown),
-        tuple(index for index, (name, _) in enumerate(shown) if name in wanted.key),
-        tuple(kind for _, kind in shown),
+        tuple(name for name, _, _ in shown),
+        tuple(index for index, (name, *_) in enumerate(shown) if name in wanted.key),
+        tuple(kind for _, kind, _ in shown),
+        modifiers=tuple(modifier for _, _, modifier in shown),
     )
     return table, row_filter
+
+
+def _described(columns: Sequence[Any], table: Table) -> list[Column]:
+    """Return a table's columns as the stream describes them, in its order."""
+    found = {
+        name: Column(is_key=False, name=name, type_oid=oid, type_modifier=modifier)
+        for name, _, oid, _, _, modifier in columns
+    }
+    return [found[name] for name in table.columns]
 
 
 def _readable(leaf: _Leaf, table: Table, row_filter: str) -> ReadableRelation:

@@ -47,7 +47,11 @@ def transactions(slot: str, sink: str, source_header: bytes) -> str:
 
 
 def wanted(
-    table: TableFacts, publications: Sequence[str], *, by_key: bool = False
+    table: TableFacts,
+    publications: Sequence[str],
+    *,
+    by_key: bool = False,
+    facts: bool = False,
 ) -> KeyedTable:
     """Return what is read of a table, keyed as its stream is."""
     return KeyedTable(
@@ -57,6 +61,7 @@ def wanted(
         tuple(publications),
         table.primary_key,
         by_key,
+        facts,
     )
 
 

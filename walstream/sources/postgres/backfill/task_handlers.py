@@ -1,18 +1,22 @@
 """A chunk's rows behind a sink's handlers: as the stream handles its ops."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
+from typing import Self
 
 import structlog
 
 from walstream.errors import ConfigError, Transient
-from walstream.formats import Encoder, MakeEncoder
+from walstream.formats import Encoder, MakeEncoder, RecordEncoder
 from walstream.formats.context import Context
+from walstream.kafka.bulk_producer import Headers
 from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.backoff import Backoff
 from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
+from walstream.records.record_key import with_own_key
 from walstream.records.router import Route, Router
 from walstream.row import Row
 from walstream.telemetry import runtime
@@ -28,7 +32,18 @@ class Made:
 
     values: list[bytes] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
-    seq_ids: list[int] = field(default_factory=list)
+    seq_ids: Sequence[int] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)  # none where no record has any
+
+    def only(self, chosen: Sequence[bool]) -> Self:
+        """Return the records that are chosen."""
+        return replace(
+            self,
+            values=list(compress(self.values, chosen)),
+            keys=list(compress(self.keys, chosen)),
+            seq_ids=list(compress(self.seq_ids, chosen)),
+            headers=list(compress(self.headers, chosen)),
+        )
 
 
 class HandledRows:
@@ -48,18 +63,22 @@ class HandledRows:
         self._make_encoder = make_encoder
         self._context = context
         self._check = check
+        self._headed = context.debezium is not None  # do its records have headers?
         self._written: dict[Table, tuple[Route, Encoder]] = {}
         self.tally = Tally()
 
     def made(self, op: ReplicationOp, table: Iterable[Row], seq_id: int) -> Made:
         """Handle rows as ops like this one, from this number on."""
         made = Made()
+        seq_ids: list[int] = []
+        made.seq_ids = seq_ids
         for number, row in enumerate(table, seq_id):
             one = replace(op, new=row, seq_id=number)
             outs = self._handled(one)
             if outs is not None and not outs:
                 self.tally.skipped[op.table.full_name] += 1
             for out in outs or ():
+                headers: Headers = []
                 if isinstance(out, ProducerRecord):
                     made.values.append(out.value)
                     made.keys.append(out.key)
@@ -67,7 +86,11 @@ class HandledRows:
                     route, encoder = self._writing(out.table, op.table)
                     made.values.append(encoder.encode(out))
                     made.keys.append(route.key.render(out))
-                made.seq_ids.append(number)
+                    if isinstance(encoder, RecordEncoder):
+                        headers = encoder.headers(out)
+                if self._headed:
+                    made.headers.append(headers)
+                seq_ids.append(number)
         return made
 
     def _handled(self, op: ReplicationOp) -> list[Out] | None:
@@ -109,6 +132,7 @@ class HandledRows:
                 "that",
                 hint="map both tables to one topic",
             )
-        made = route, self._make_encoder(table, self._context)
+        encoder = self._make_encoder(table, self._context)
+        made = with_own_key(route, encoder, table), encoder
         self._written[table] = made
         return made

@@ -4,14 +4,14 @@ The records are those of the stream's sink: its encoder, router, partitioner, pr
 properties.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import compress, repeat
+from itertools import repeat
 from operator import add
 from typing import Final, Self
 
-from walstream.formats import LineEncoder, encoder_of
+from walstream.formats import LineEncoder, RecordEncoder, encoder_of
 from walstream.formats.context import Context
 from walstream.kafka.bulk_producer import BulkProducer, Outgoing
 from walstream.lsn import Lsn
@@ -19,11 +19,12 @@ from walstream.op import Kind, ReplicationOp, Table, postgres_time
 from walstream.records.handlers.chain import Chain, Spec
 from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
 from walstream.records.partitioner import for_all
+from walstream.records.record_key import with_own_key
 from walstream.records.router import Route, Router
 from walstream.row import Row
 from walstream.sources.postgres.backfill.chunk import Chunk, transactional_id
 from walstream.sources.postgres.backfill.copy_text import plain_keys, rows
-from walstream.sources.postgres.backfill.task_handlers import HandledRows
+from walstream.sources.postgres.backfill.task_handlers import HandledRows, Made
 from walstream.telemetry import runtime
 from walstream.telemetry.tally import Tally
 
@@ -77,13 +78,14 @@ class TaskSink:
         self._chunk = chunk
         self._route: Route | None = target.router.route(table, target.context.origin)
         make = encoder_of(target.format)
-        self._encoder = make(table, target.context)
+        context = replace(target.context, backfill=True)
+        self._encoder = make(table, context)
+        if self._route is not None:
+            self._route = with_own_key(self._route, self._encoder, table)
         self._handled: HandledRows | None = None
         if target.handlers:
             chain = Chain(target.handlers)
-            self._handled = HandledRows(
-                chain, target.router, make, target.context, check
-            )
+            self._handled = HandledRows(chain, target.router, make, context, check)
         self.tally = self._handled.tally if self._handled is not None else Tally()
         self._partitions = for_all(target.partitioner)
         self._op = ReplicationOp(
@@ -113,12 +115,20 @@ class TaskSink:
         count = block.count(b"\n")
         if route is None:
             return count
-        values, keys = self._made(block, route, self._chunk.first_seq_id + index)
+        made = self._made(block, route, self._chunk.first_seq_id + index)
         if sender is None:
             return count
         sender.serve(0)
         topic, partitions = route.topic, self._shape.partitions
+        values, keys = made.values, made.keys
         chosen = self._partitions(keys, partitions) if partitions > 1 else repeat(0)
+        sender.sent += len(values)
+        if made.headers:
+            shown = repeat(None) if route.key.null else keys
+            records = zip(values, shown, chosen, made.headers)  # noqa: B905 - endless
+            for value, key, partition, headers in records:
+                sender.send(topic, value, key, partition, headers)
+            return count
         produce, reports = sender.produce, sender.reports
         for value, key, partition in zip(values, keys, chosen):  # noqa: B905 - endless
             try:
@@ -126,40 +136,39 @@ class TaskSink:
                 produce(topic, value, key, partition, reports[partition])
             except (BufferError, KeyError):
                 sender.send(topic, value, key, partition)
-        sender.sent += len(values)
         return count
 
-    def _made(
-        self, block: bytes, route: Route, seq_id: int
-    ) -> tuple[list[bytes], list[bytes]]:
-        """Return the records that fit the topic: their values and keys."""
+    def _made(self, block: bytes, route: Route, seq_id: int) -> Made:
+        """Return the records that fit the topic."""
         if self._handled is None:
-            values, keys = self._encode(block, route, seq_id)
-            return self._fitting(values, keys, range(seq_id, seq_id + len(keys)))
+            return self._fitting(self._encode(block, route, seq_id))
         op = self._op
         op.commit_time = postgres_time(runtime.time())
-        made = self._handled.made(op, rows(block, len(op.table.columns)), seq_id)
-        return self._fitting(made.values, made.keys, made.seq_ids)
+        table = rows(block, len(op.table.columns))
+        return self._fitting(self._handled.made(op, table, seq_id))
 
-    def _encode(
-        self, block: bytes, route: Route, seq_id: int
-    ) -> tuple[list[bytes], list[bytes]]:
-        """Return the rows' values and keys, in bulk where nothing needs a look."""
+    def _encode(self, block: bytes, route: Route, seq_id: int) -> Made:
+        """Return the rows' records, in bulk where nothing needs a look."""
         encoder, op = self._encoder, self._op
         width = len(op.table.columns)
         if isinstance(encoder, LineEncoder):
             lines = encoder.encode_lines(block, op.lsn, seq_id)
             if lines is not None:
                 keys = plain_keys(block, route.key.columns, route.key.around)
-                return lines, keys or self._keys(route, rows(block, width))
+                keys = keys or self._keys(route, rows(block, width))
+                return Made(lines, keys, range(seq_id, seq_id + len(lines)))
         op.commit_time = postgres_time(runtime.time())
         table = rows(block, width)
-        values = []
+        records = encoder if isinstance(encoder, RecordEncoder) else None
+        values, headers = [], []
         for number, row in enumerate(table, seq_id):
             op.new = row
             op.seq_id = number
             values.append(encoder.encode(op))
-        return values, self._keys(route, table)
+            if records is not None:
+                headers.append(records.headers(op))
+        numbers = range(seq_id, seq_id + len(values))
+        return Made(values, self._keys(route, table), numbers, headers)
 
     def _keys(self, route: Route, table: Iterable[Row]) -> list[bytes]:
         op, keys = self._op, []
@@ -169,23 +178,17 @@ class TaskSink:
             keys.append(b"%b" % route.key.render(op))
         return keys
 
-    def _fitting(
-        self,
-        values: list[bytes],
-        keys: list[bytes],
-        seq_ids: Sequence[int],
-    ) -> tuple[list[bytes], list[bytes]]:
+    def _fitting(self, made: Made) -> Made:
         """Leave out what the topic does not take, and park it; or stop at it."""
-        sizes = list(map(add, map(len, values), map(len, keys)))
+        sizes = list(map(add, map(len, made.values), map(len, made.keys)))
         self.bytes += sum(sizes)
         limit = self._shape.limit - RECORD_OVERHEAD
         if max(sizes, default=0) <= limit:
-            return values, keys
-        for size, key, seq_id in zip(sizes, keys, seq_ids, strict=True):
+            return made
+        for size, key, seq_id in zip(sizes, made.keys, made.seq_ids, strict=True):
             if size > limit:
                 self._park(key, size + RECORD_OVERHEAD, seq_id)
-        fits = [size <= limit for size in sizes]
-        return list(compress(values, fits)), list(compress(keys, fits))
+        return made.only([size <= limit for size in sizes])
 
     def _park(self, key: bytes, size: int, seq_id: int) -> None:
         topic = self._route.topic if self._route else ""

@@ -53,10 +53,16 @@ class KeysetReader:
     """Reads what the publications of one stream let through."""
 
     def __init__(
-        self, database: SnapshotDatabase, publications: Callable[[], Sequence[str]]
+        self,
+        database: SnapshotDatabase,
+        publications: Callable[[], Sequence[str]],
+        *,
+        facts: bool = False,
     ) -> None:
+        """With `facts` a table has what a schema needs of the catalog."""
         self._database = database
         self._publications = publications
+        self._facts = facts
 
     @contextmanager
     def _session(self, doing: str) -> Iterator[Connection]:
@@ -170,7 +176,9 @@ class KeysetReader:
         """Find a table, its key and what holds its rows; raise what keeps them."""
         keyed = find(connection, name)
         publications = tuple(self._publications())
-        wanted = KeyedTable(keyed.schema, keyed.name, keyed.key, publications)
+        wanted = KeyedTable(
+            keyed.schema, keyed.name, keyed.key, publications, facts=self._facts
+        )
         parts = look(connection, wanted)
         if parts and not set(keyed.key) <= set(parts[0].relation.table.columns):
             raise ConfigError(

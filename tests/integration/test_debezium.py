@@ -1,0 +1,212 @@
+"""The formats debezium and debezium_row, from a server's WAL into topics."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.walstream import Walstream
+
+pytestmark = pytest.mark.same_on_15
+
+TABLE = """
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE TABLE t (id int PRIMARY KEY, v text, m mood DEFAULT 'ok', n numeric(6, 2));
+ALTER TABLE t REPLICA IDENTITY FULL;
+CREATE TABLE log (v text);
+INSERT INTO t VALUES (1, 'before', 'sad', 1.5);
+"""
+CHANGES = """
+INSERT INTO t VALUES (2, 'two', 'ok', 2);
+UPDATE t SET v = 'one' WHERE id = 1;
+UPDATE t SET id = 3 WHERE id = 2;
+DELETE FROM t WHERE id = 1;
+INSERT INTO log VALUES ('a');
+TRUNCATE log;
+INSERT INTO log VALUES ('b');
+"""
+
+
+def read(value: bytes | None) -> Any:
+    return None if value is None else json.loads(value)
+
+
+@pytest.fixture
+def documents(kafka: KafkaServer, topic_prefix: str) -> Iterator[Reader]:
+    with Reader(kafka.bootstrap, topic_prefix, read) as opened:
+        yield opened
+
+
+Run = Callable[..., Walstream]
+
+
+@pytest.fixture
+def run(database: Database, runs: Runs) -> Run:
+    database.execute(TABLE)
+
+    def made(form: str = "debezium", **debezium: Any) -> Walstream:
+        sink = debezium.pop("sink", {})
+        return runs(
+            database.dsn,
+            sink={"format": form, "debezium": {"name": "app", **debezium}, **sink},
+            source={"backfill": "initial"},
+        )
+
+    return made
+
+
+def document(record: Record) -> Any:
+    """Return the record's value; None is a tombstone."""
+    found: Any = record.op  # as `read` made it
+    return found
+
+
+def of(records: list[Record], table: str) -> list[Record]:
+    found = [one for one in records if one.topic.endswith(f".{table}")]
+    return sorted(found, key=lambda one: (one.partition, one.offset))
+
+
+def shown(record: Record) -> tuple[Any, ...]:
+    found = document(record)
+    if found is None:
+        return read(record.key), None
+    return (
+        read(record.key),
+        found["op"],
+        found["before"] and found["before"]["v"],
+        found["after"] and found["after"]["v"],
+    )
+
+
+def test_changes_and_rows_of_before_are_debeziums_records(
+    database: Database, run: Run, documents: Reader
+) -> None:
+    with run(sink={"topic_partitions": 1, "on_truncate": "send"}) as walstream:
+        walstream.until("backfill ended")
+        database.execute(CHANGES)
+        documents.until(lambda records: len(records) >= 11)
+    records = documents.records
+    assert [shown(one) for one in of(records, "t")] == [
+        ({"id": 1}, "r", None, "before"),
+        ({"id": 2}, "c", None, "two"),
+        ({"id": 1}, "u", "before", "one"),
+        ({"id": 2}, "d", "two", None),
+        ({"id": 2}, None),
+        ({"id": 3}, "c", None, "two"),
+        ({"id": 1}, "d", "one", None),
+        ({"id": 1}, None),
+    ]
+    assert [shown(one) for one in of(records, "log")] == [
+        (None, "c", None, "a"),
+        (None, "t", None, None),
+        (None, "c", None, "b"),
+    ]
+    first, *_ = of(records, "t")
+    source = document(first)["source"]
+    assert (source["snapshot"], source["name"], source["db"]) == (
+        "true",
+        "app",
+        database.name,
+    )
+    moved = [dict(one.headers) for one in of(records, "t")[3:6]]
+    assert [json.loads(one["__debezium.newkey"]) for one in moved[:2]] == [
+        {"id": 3}
+    ] * 2
+    assert json.loads(moved[2]["__debezium.oldkey"]) == {"id": 2}
+    positions = [dict(one.headers).get("walstream-position") for one in records]
+    assert None not in positions
+    lsn = int(positions[-1].split(b"/")[0]) if positions[-1] else 0
+    assert lsn > source["lsn"] > 0
+
+
+def test_a_killed_one_sends_the_same_bytes_but_for_the_time_of_processing(
+    database: Database, run: Run, documents: Reader
+) -> None:
+    """Facts change in the middle, and the catalog is another by the replay."""
+    walstream = run(schemas=True, transaction_block=True)
+    with walstream:
+        walstream.until("backfill ended")
+        database.execute("INSERT INTO t VALUES (10, 'a', 'ok', 1)")
+        documents.until(lambda records: len(records) >= 2)  # its facts are known
+        database.execute("ALTER TABLE t ALTER v SET NOT NULL, ALTER v SET DEFAULT 'x'")
+        database.execute("INSERT INTO t VALUES (11, 'b', 'ok', 1)")
+        documents.until(lambda records: len(records) >= 3)
+        database.execute("ALTER TYPE mood ADD VALUE 'glad'")
+        database.execute("INSERT INTO t VALUES (12, 'c', 'glad', 1)")
+        documents.until(lambda records: len(records) >= 4)
+        walstream.kill()
+    database.execute("ALTER TABLE t ALTER v DROP NOT NULL, ALTER v DROP DEFAULT")
+    database.execute("ALTER TYPE mood ADD VALUE 'new'")
+    with walstream:
+        walstream.streaming()
+        database.execute("INSERT INTO t VALUES (13, 'd', 'new', 1)")
+        documents.until(
+            lambda records: any(
+                document(one)["payload"]["after"]["id"] == 13 for one in records
+            )
+        )
+    written: dict[int, list[Any]] = {}
+    for record in of(documents.records, "t"):
+        payload = document(record)["payload"]
+        for field in ("ts_ms", "ts_us", "ts_ns"):
+            payload.pop(field)
+        written.setdefault(payload["after"]["id"], []).append(document(record))
+    for row, found in written.items():
+        assert all(one == found[0] for one in found), row
+
+    def column(row: int, name: str) -> Any:
+        (after,) = (
+            one
+            for one in written[row][0]["schema"]["fields"]
+            if one["field"] == "after"
+        )
+        (found,) = (one for one in after["fields"] if one["field"] == name)
+        return found
+
+    assert [column(row, "v")["optional"] for row in (1, 10, 11, 12, 13)] == [
+        *(True, True, False, False, True)
+    ]
+    allowed = [column(row, "m")["parameters"]["allowed"] for row in (10, 11, 12, 13)]
+    assert allowed == ["sad,ok", "sad,ok", "sad,ok,glad", "sad,ok,glad,new"]
+
+
+def test_rows_alone_with_deletes_as_tombstones(
+    database: Database, run: Run, documents: Reader
+) -> None:
+    with run("debezium_row", add_fields=["op", "source.snapshot"]) as walstream:
+        walstream.until("backfill ended")
+        database.execute(CHANGES)
+        documents.until(lambda records: len(records) >= 7)
+    found = [
+        (read(one.key), (row := document(one)) and (row["v"], row["__op"]))
+        for one in sorted(of(documents.records, "t"), key=lambda one: one.timestamp)
+    ]
+    assert sorted(map(str, found)) == sorted(
+        map(
+            str,
+            [
+                ({"id": 1}, ("before", "r")),
+                ({"id": 2}, ("two", "c")),
+                ({"id": 1}, ("one", "u")),
+                ({"id": 2}, None),
+                ({"id": 3}, ("two", "c")),
+                ({"id": 1}, None),
+            ],
+        )
+    )
+
+
+def test_tables_that_debezium_spells_alike_are_refused(
+    database: Database, run: Run
+) -> None:
+    database.execute(
+        'CREATE TABLE "a b" (id int PRIMARY KEY); CREATE TABLE a_b (id int)'
+    )
+    walstream = run().start()
+    assert walstream.wait() == 2
+    assert "would share the topic" in walstream.text

@@ -1,0 +1,58 @@
+"""What a sink's section becomes: every option, by its own name."""
+
+from dataclasses import fields
+
+from walstream.config.debezium import Debezium
+from walstream.config.sink import LogSink
+from walstream.formats.debezium import DebeziumOptions
+from walstream.sources.debezium_options import debezium_options
+
+
+def sink(**debezium: object) -> LogSink:
+    return LogSink.model_validate(
+        {"kind": "log", "format": "debezium", "debezium": debezium}
+    )
+
+
+def test_another_format_has_none() -> None:
+    plain = LogSink.model_validate({"kind": "log"})
+    assert debezium_options(plain, "app", "shop") is None
+
+
+def test_names_come_from_the_source_unless_they_are_set() -> None:
+    made = debezium_options(sink(), "app", "shop")
+    assert made is not None
+    assert (made.name, made.database) == ("app", "shop")
+    assert made.version.startswith("walstream ")
+    named = debezium_options(sink(name="dbz", version="3.5.0.Final"), "app", "shop")
+    assert named is not None
+    assert (named.name, named.version) == ("dbz", "3.5.0.Final")
+
+
+def test_no_option_is_forgotten() -> None:
+    other = {
+        "schemas": True,
+        "decimal": "string",
+        "time": "connect",
+        "interval": "string",
+        "hstore": "map",
+        "binary": "hex",
+        "unknown": True,
+        "unavailable": "?",
+        "money_digits": 3,
+        "adjust": "avro",
+        "adjust_fields": "avro_unicode",
+        "transaction_block": True,
+        "position_header": False,
+        "deletes": "rewrite",
+        "add_fields": ["op"],
+        "add_prefix": "_",
+    }
+    assert {*other, "name", "version"} == Debezium.model_fields.keys()
+    made = debezium_options(sink(**other), "app", "shop")
+    assert made is not None
+    plain = DebeziumOptions("app")
+    same = {one.name for one in fields(plain) if one.name not in {"name", "database"}}
+    for name in same:
+        assert getattr(made, name) != getattr(plain, name), name
+    assert made.add_fields == ("op",)

@@ -1,0 +1,195 @@
+"""The columns of one table: what writes a row, and its schema.
+
+What is the same for all rows is made once. A value that has no form is counted here by
+column and reason; whoever owns the encoder names each once.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
+
+from walstream.errors import ConfigError, WalstreamError
+from walstream.formats.debezium.connect import Schema
+from walstream.formats.debezium.connect_type import ConnectType
+from walstream.formats.debezium.default_value import default_json
+from walstream.formats.debezium.json_text import json_text
+from walstream.formats.debezium.names import field_name
+from walstream.formats.debezium.numeric import NO_NUMBER
+from walstream.formats.debezium.options import DebeziumOptions
+from walstream.formats.debezium.pg_type import facts_of, type_of
+from walstream.formats.debezium.types import ConnectTypes
+from walstream.lsn import show
+from walstream.op import ReplicationOp, Table
+from walstream.row import UNCHANGED, NotSent, Row
+
+UNSENT: Final = "an unchanged TOAST value, of a type that has no placeholder"
+_NULL: Final = "null"
+
+Lost = Callable[[str], None]
+
+
+class TableColumns:
+    """The columns of a table that have a form, in its order."""
+
+    def __init__(self, table: Table, options: DebeziumOptions) -> None:
+        self.table = table
+        self.lost: Counter[tuple[str, str]] = Counter()
+        """Values without a form, by column and reason."""
+        types = ConnectTypes(options)
+        self.types: dict[int, ConnectType] = {}
+        self.fields: dict[int, tuple[str, Schema]] = {}
+        left_out = []
+        for index, name in enumerate(table.columns):
+            facts = facts_of(table, index)
+            required = facts.not_null or index in table.key
+            found = types.of(type_of(table, index), self._lost(name, required=required))
+            if found is None:
+                left_out.append(name)
+                continue
+            # it may call `lost`, which counts values of rows alone
+            quiet = types.of(type_of(table, index), _silent) or found
+            shown = default_json(facts, quiet)
+            self.types[index] = found
+            field = field_name(name, options.adjust_fields)
+            self.fields[index] = (
+                field,
+                _schema(found.schema, shown, required=required),
+            )
+        self.left_out = tuple(left_out)
+        self._check_names()
+        self._renders = [found.render for found in self.types.values()]
+        self._width = len(table.columns)
+        self._all = len(self.types) == self._width
+        self._indexes = list(self.types)
+        self._template = _template([name for name, _ in self.fields.values()])
+        self._empty = [
+            self._empty_of(index, schema) for index, (_, schema) in self.fields.items()
+        ]
+        self.texts = frozenset(i for i, found in self.types.items() if found.text)
+
+    def _check_names(self) -> None:
+        names = [name for name, _ in self.fields.values()]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigError(
+                f"two columns of table {self.table.full_name!r} have the field "
+                f"{', '.join(twice)}",
+                hint="rename one with the handler rename_columns, or set adjust_fields",
+            )
+
+    def _lost(self, name: str, *, required: bool) -> Lost:
+        def count(reason: str) -> None:
+            if required and reason == NO_NUMBER:
+                raise WalstreamError(
+                    f"column {name!r} of table {self.table.full_name!r} is NOT NULL, "
+                    f"and a value of it is {reason}, which a decimal cannot be",
+                    hint='set decimal = "string"',
+                )
+            self.lost[name, reason] += 1
+
+        return count
+
+    def _empty_of(self, index: int, schema: Schema) -> str:
+        """Return what stands for a value that an old row does not have."""
+        if not self._is_required(index):
+            return _NULL
+        return schema.default or self.types[index].empty
+
+    def _is_required(self, index: int) -> bool:
+        return facts_of(self.table, index).not_null or index in self.table.key
+
+    def schema(self, name: str) -> Schema:
+        """Return the schema of a row."""
+        return Schema("struct", name=name, fields=tuple(self.fields.values()))
+
+    def write(self, op: ReplicationOp, row: Row) -> str:
+        """Write a row of this table as an object; `op` is named if that fails."""
+        if op.absent:
+            return self._write_absent(op, row)
+        values = cast("Sequence[Any]", row)
+        if len(values) != self._width:
+            raise self.refused(op, row)
+        if not self._all:
+            values = [values[index] for index in self._indexes]
+        try:
+            return self._template % tuple(
+                [
+                    "null" if value is None else render(value)
+                    for render, value in zip(self._renders, values)  # noqa: B905 - dear
+                ]
+            )
+        except (TypeError, ValueError):
+            raise self.refused(op, row) from None
+
+    def _write_absent(self, op: ReplicationOp, row: Row) -> str:
+        """Write a row that lacks some value."""
+        written = []
+        for place, index in enumerate(self._indexes):
+            value = row[index]
+            if value is None:
+                written.append(_NULL)
+            elif value is UNCHANGED:
+                written.append(self._unavailable(index, place))
+            elif isinstance(value, NotSent):
+                written.append(self._empty[place])
+            else:
+                try:
+                    written.append(self._renders[place](value))
+                except (TypeError, ValueError):
+                    raise self.refused(op, row) from None
+        return self._template % tuple(written)
+
+    def _unavailable(self, index: int, place: int) -> str:
+        shown = self.types[index].unavailable
+        if shown is not None:
+            return shown
+        self.lost[self.table.columns[index], UNSENT] += 1
+        return self._empty[place]
+
+    def refused(self, op: ReplicationOp, row: Row) -> WalstreamError:
+        """Find the column whose text is not one of its type, without its value."""
+        at = f"({show(op.lsn)}, {op.seq_id})"
+        if len(row) != self._width:
+            return WalstreamError(
+                f"a row of table {self.table.full_name!r}, op {at}, has {len(row)} "
+                f"values for {self._width} columns",
+                hint="report this with the server's version",
+            )
+        for index, found in self.types.items():
+            value = row[index]
+            if value is None or isinstance(value, NotSent):
+                continue
+            try:
+                found.render(value)
+            except (TypeError, ValueError) as error:
+                what = error if isinstance(error, ValueError) else "no text"
+                name = self.table.columns[index]
+                return WalstreamError(
+                    f"column {name!r} of table {self.table.full_name!r}, op {at}: the "
+                    f"value does not fit the column's type: {_reason(what)}",
+                    hint="if a handler changes the column, let it make a text of it; "
+                    "otherwise report this with the column's type",
+                )
+        return WalstreamError(
+            f"a row of table {self.table.full_name!r}, op {at}, cannot be written",
+            hint="report this with the table's definition",
+        )
+
+
+def _reason(what: object) -> str:
+    """Return the reason in words of these modules: others' quote the value."""
+    text = str(what)
+    return text if text.startswith(("not a", "more dec", "no text")) else "not readable"
+
+
+def _silent(_: str) -> None:
+    """Count nothing."""
+
+
+def _schema(schema: Schema, default: str, *, required: bool) -> Schema:
+    found = schema if required else schema.as_optional()
+    return found.with_default(default) if default else found
+
+
+def _template(names: list[str]) -> str:
+    fields = [f"{json_text(name)}:".replace("%", "%%") + "%s" for name in names]
+    return f"{{{','.join(fields)}}}"

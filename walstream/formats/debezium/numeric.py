@@ -1,0 +1,146 @@
+"""numeric and money: exact digits, as Connect's Decimal, as texts or as doubles."""
+
+from binascii import b2a_base64
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Final
+
+from walstream.formats.debezium.float_text import python_float
+
+Render = Callable[[str], str]
+Lost = Callable[[str], None]
+"""Called with the reason, where a value has no form: it is counted, and named once."""
+
+NO_NUMBER: Final = "no finite number"
+SPECIAL: Final = {
+    "NaN": "NAN",
+    "Infinity": "POSITIVE_INFINITY",
+    "-Infinity": "NEGATIVE_INFINITY",
+}
+_LONGEST: Final = 4000  # digits that Python's int reads from a text
+_HEADER: Final = 4  # of a varlena: a modifier counts it
+_SCALE_BITS: Final = 11
+
+
+def precision_of(modifier: int) -> int:
+    """Return p of numeric(p,s)."""
+    return (modifier - _HEADER) >> 16 & 0xFFFF
+
+
+def scale_of(modifier: int) -> int:
+    """Return s of numeric(p,s): from -1000 on."""
+    sign = 1 << _SCALE_BITS - 1
+    return (((modifier - _HEADER) & (1 << _SCALE_BITS) - 1) ^ sign) - sign
+
+
+def base64(number: int) -> str:
+    """Write the bytes of Java's BigInteger: the fewest of two's complement."""
+    bits = (number if number >= 0 else ~number).bit_length()
+    raw = number.to_bytes((bits >> 3) + 1, "big", signed=True)
+    return b2a_base64(raw, newline=False).decode()
+
+
+def fixed(scale: int, lost: Lost) -> Render:
+    """Return what writes a Decimal of this scale."""
+
+    def render(text: str) -> str:
+        whole, _, decimals = text.partition(".")
+        digits = whole + decimals
+        if len(decimals) == scale and digits.isdecimal() and len(digits) < _LONGEST:
+            number = int(digits)  # most values; written out, it costs half
+            raw = number.to_bytes((number.bit_length() >> 3) + 1, "big")
+            return f'"{b2a_base64(raw, newline=False).decode()}"'
+        unscaled = _integer(_scaled(digits, scale - len(decimals)))
+        return _special(text, lost) if unscaled is None else f'"{base64(unscaled)}"'
+
+    return render
+
+
+def _scaled(digits: str, missing: int) -> str:
+    """Return digits with so many more decimals, or without zeros that are too many."""
+    if not digits.removeprefix("-").isdecimal():
+        return ""
+    if missing >= 0:
+        return digits + "0" * missing
+    if digits[missing:].strip("0"):
+        return ""
+    return digits[:missing] or "0"
+
+
+def variable(lost: Lost) -> Render:
+    """Return what writes a VariableScaleDecimal: the scale is the value's own."""
+
+    def render(text: str) -> str:
+        whole, point, decimals = text.partition(".")
+        if point:
+            decimals = decimals.rstrip("0")
+        number = _integer(whole + decimals)
+        if number is None:
+            return _special(text, lost)
+        return f'{{"scale":{len(decimals)},"value":"{base64(number)}"}}'
+
+    return render
+
+
+def as_text(text: str) -> str:
+    """Write every digit as a text."""
+    if text in SPECIAL:
+        return f'"{SPECIAL[text]}"'
+    _checked(text)
+    return f'"{text}"'
+
+
+def as_double(text: str) -> str:
+    """Write the double that is closest."""
+    return python_float(float(_checked(text)))
+
+
+def money(digits: int, write: Render) -> Render:
+    """Return what reads `$1,234.56` and writes the number, rounded half up."""
+    unit = Decimal(1).scaleb(-digits)
+
+    def render(text: str) -> str:
+        number = amount(text)
+        return write(str(Decimal(number).quantize(unit, ROUND_HALF_UP)))
+
+    return render
+
+
+def money_text(text: str) -> str:
+    """Write the digits of money as a text."""
+    return f'"{amount(text)}"'
+
+
+def money_double(text: str) -> str:
+    """Write the double that is closest to money."""
+    return as_double(amount(text))
+
+
+def amount(text: str) -> str:
+    """Return the digits of money, with its sign and its decimals."""
+    sign = "-" if text[:1] in {"-", "("} else ""
+    kept = "".join(one for one in text if one.isdecimal() or one == ".")
+    return _checked(sign + kept)
+
+
+def _checked(text: str) -> str:
+    if (
+        text not in SPECIAL
+        and not text.removeprefix("-").replace(".", "", 1).isdecimal()
+    ):
+        raise ValueError("not a number")
+    return text
+
+
+def _integer(digits: str) -> int | None:
+    """Read an integer of any length; None: it is none."""
+    if not digits.removeprefix("-").isdecimal():
+        return None
+    return int(digits) if len(digits) < _LONGEST else int(Decimal(digits))
+
+
+def _special(text: str, lost: Lost) -> str:
+    if text not in SPECIAL:
+        raise ValueError("not a number")
+    lost(NO_NUMBER)
+    return "null"

@@ -1,0 +1,67 @@
+"""The position of an op in a record of these formats: `(lsn, seq_id)`.
+
+A header has it, `28318112/0`; or where the transaction block is filled, the envelope:
+the first LSN of `source.sequence`, and `total_order` - 1.
+
+Records of Debezium itself have neither: for them it is the row's own LSN and the order
+in the transaction. Those increase in the stream, too, but a replay of Debezium's, and
+rows of one WAL record without the block, may repeat a pair.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from walstream.formats.debezium.options import DebeziumOptions
+from walstream.lsn import MAX, Lsn
+from walstream.op import ReplicationOp
+
+HEADER: Final = "walstream-position"
+_OURS: Final = "walstream"  # what `source.version` begins with, unless it is set
+
+
+def header(op: ReplicationOp) -> tuple[str, bytes]:
+    """Return the header that names an op."""
+    return HEADER, b"%d/%d" % (op.lsn, op.seq_id)
+
+
+def needs_header(
+    options: DebeziumOptions, op: ReplicationOp, *, unwrapped: bool
+) -> bool:
+    """Return whether an op's record names it by a header alone."""
+    if not options.position_header:
+        return False
+    told = options.transaction_block and options.version.startswith(_OURS)
+    return unwrapped or op.snapshot or not told
+
+
+def position(
+    envelope: Mapping[str, Any], headers: Mapping[str, bytes]
+) -> tuple[Lsn, int]:
+    """Read the position of an envelope's op.
+
+    Raises ValueError, TypeError or KeyError for another shape.
+    """
+    named = headers.get(HEADER)
+    if named is not None:
+        return read_header(named)
+    source, block = envelope["source"], envelope.get("transaction")
+    order = int(block["total_order"]) - 1 if block else 0
+    if block and str(source.get("version")).startswith(_OURS):
+        return _checked(int(orjson.loads(source["sequence"])[0]), order)
+    return _checked(source.get("lsn") or 0, order)
+
+
+def read_header(value: bytes) -> tuple[Lsn, int]:
+    """Read the header's value; raise ValueError for anything else."""
+    lsn, slash, seq_id = value.partition(b"/")
+    if not (slash and lsn.isdigit() and seq_id.isdigit()):
+        raise ValueError("no position")
+    return _checked(int(lsn), int(seq_id))
+
+
+def _checked(lsn: Lsn, seq_id: int) -> tuple[Lsn, int]:
+    if not (0 <= lsn <= MAX and 0 <= seq_id <= MAX):
+        raise ValueError("no position")
+    return lsn, seq_id

@@ -1,0 +1,54 @@
+"""Records of a table in these formats: values, tombstones, keys and headers."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from walstream.formats.debezium.envelope import BACKFILL, BESIDE, EnvelopeEncoder
+from walstream.formats.debezium.key import DebeziumKey
+from walstream.formats.debezium.options import DebeziumOptions
+from walstream.formats.debezium.position import header, needs_header
+from walstream.formats.debezium.row import UnwrappedEncoder
+from walstream.formats.debezium.sink_turn import SinkTurn
+from walstream.op import ReplicationOp, Table
+
+Headers = list[tuple[str, str | bytes | None]]
+_NONE: Final[Headers] = []
+
+
+class DebeziumRecords:
+    """Encoder of one table whose records are more than a value."""
+
+    truncates: ClassVar = True
+
+    def __init__(
+        self,
+        table: Table,
+        options: DebeziumOptions,
+        turn: SinkTurn,
+        *,
+        unwrapped: bool = False,
+        backfill: bool = False,
+    ) -> None:
+        """`backfill` says that rows which are no change are read by a backfill's task.
+
+        Else they are read beside the stream.
+        """
+        encoder = UnwrappedEncoder if unwrapped else EnvelopeEncoder
+        snapshot = BACKFILL if backfill else BESIDE
+        self._made = encoder(table, options, turn, snapshot)
+        self._options = options
+        self._unwrapped = unwrapped
+        self.columns = self._made.columns
+        self.texts = self.columns.texts
+        self.encode = self._made.encode
+        self.values = self._made.values
+
+    def key(self, indexes: Sequence[int]) -> DebeziumKey:
+        """Return what writes the keys, of these columns."""
+        return DebeziumKey(self.columns, self._options, indexes)
+
+    def headers(self, op: ReplicationOp) -> Headers:
+        """Return the headers that name an op, where its value does not."""
+        if needs_header(self._options, op, unwrapped=self._unwrapped):
+            return [header(op)]
+        return _NONE

@@ -1,0 +1,148 @@
+"""A Kafka sink whose records are Debezium's: null keys, tombstones, headers of keys.
+
+What else differs from other formats: a Truncate is one record without a key, in the
+first partition, and the time of processing stands in each record.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from walstream.errors import WalstreamError
+from walstream.formats import RecordEncoder
+from walstream.formats.debezium import DebeziumRecords, SinkTurn
+from walstream.kafka.debezium_losses import Losses
+from walstream.kafka.ordered_producer import Headers
+from walstream.kafka.sink import ALONE, KafkaSink
+from walstream.kafka.target import Target
+from walstream.kafka.topic import Topic
+from walstream.op import LargeOp, ReplicationOp, halves
+from walstream.pipeline.ledger import Transaction
+from walstream.records.encoding import SinkRules
+from walstream.records.oversize import RECORD_OVERHEAD
+from walstream.telemetry import runtime
+
+_LOOK_EVERY_S: Final = 1.0
+
+
+class DebeziumSink(KafkaSink):
+    """A sink of the formats `debezium` and `debezium_row`."""
+
+    def __init__(self, rules: SinkRules, *arguments: Any, **named: Any) -> None:
+        """All is what a KafkaSink takes."""
+        self._turn = SinkTurn()
+        context = replace(rules.context, turn=self._turn)
+        super().__init__(replace(rules, context=context), *arguments, **named)
+        self._losses = Losses(rules.name)
+        self._next_look = 0.0
+
+    def ready(self) -> bool:
+        """Set the clock of the records that follow, then do as any sink does."""
+        self._turn.begin(runtime.time_ns())
+        now = runtime.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_EVERY_S
+            self._look_at_losses()
+        return super().ready()
+
+    def close(self) -> None:
+        """Log what was lost last; then close as any sink does."""
+        self._look_at_losses()
+        super().close()
+
+    def _look_at_losses(self) -> None:
+        for table, target in self._targets.items():
+            if target is not None and isinstance(target.aim.records, DebeziumRecords):
+                self._losses.look(table.full_name, target.aim.records.columns)
+
+    def _put_truncate(
+        self,
+        target: Target,
+        topic: Topic,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        if not self._aims.sends_truncate(op, target.aim):
+            return
+        headers = _records(target).headers(op)
+        for value in _records(target).values(op):
+            self._put_record(target, topic, None, value, op, transaction, headers, 0)
+
+    def _put_halves(
+        self,
+        target: Target,
+        topic: Topic,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        key = _records(target).key(target.aim.route.key.columns)
+        for half, header in zip(halves(op), key.change_headers(op), strict=True):
+            self._put_half(target, topic, half, transaction, [header])
+
+    def _put_row(
+        self,
+        target: Target,
+        topic: Topic,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        self._put_half(target, topic, op, transaction, [])
+
+    def _put_half(
+        self,
+        target: Target,
+        topic: Topic,
+        op: ReplicationOp,
+        transaction: Transaction,
+        more: Headers,
+    ) -> None:
+        headers = [*_records(target).headers(op), *more]
+        if type(op) is LargeOp:
+            key, record = target.large(op)
+            size = record.size() + len(key) + RECORD_OVERHEAD
+            if size > topic.limit:
+                self._park(topic.too_large(op, key, size), transaction)
+                return
+            values: list[bytes | None] = [record.value()]
+        else:
+            key = target.key(op)
+            values = _records(target).values(op)
+        shown = None if target.aim.route.key.null else key
+        if not self._tombstones and len(values) > 1:
+            values = values[:1]
+        for value in values:
+            self._put_record(target, topic, shown, value, op, transaction, headers)
+
+    def _put_record(  # noqa: PLR0913, PLR0917 - a record without an object for each
+        self,
+        target: Target,
+        topic: Topic,
+        key: bytes | None,
+        value: bytes | None,
+        op: ReplicationOp,
+        transaction: Transaction,
+        headers: Headers,
+        partition: int = -1,
+    ) -> None:
+        """Put a record in its partition, or park it."""
+        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
+        if size > topic.limit:
+            self._park(topic.too_large(op, key or b"", size), transaction)
+            return
+        if partition < 0:
+            deciding = target.aim.route.key.table_key if key is None else key
+            count = topic.partitions
+            partition = self._partition(deciding, count) if count > 1 else 0
+        standing = topic.headers(partition, self._headers)
+        if headers:
+            standing = [*(standing or ()), *headers]
+        stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
+        put = target.outbox.put
+        if value is not None and len(value) > ALONE:
+            put = target.outbox.put_alone
+        put(topic.name, value, key, partition, stamp, transaction, standing)
+
+
+def _records(target: Target) -> RecordEncoder:
+    if (records := target.aim.records) is None:
+        raise WalstreamError("a sink of Debezium's records without them: a defect")
+    return records

@@ -1,0 +1,117 @@
+"""Facts of a source's columns: learned from the catalog, and stored with its position.
+
+The catalog is asked at each Relation message beyond all that was ever sent, since
+PostgreSQL sends one after DDL, also if it describes the same columns. A replay takes
+what is kept. A new label of an enum brings no Relation message: the row that has it
+asks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from walstream.lsn import Lsn
+from walstream.op import ColumnFacts
+from walstream.pipeline.column_history import (
+    FACTS,
+    NO_FACTS,
+    FactHistory,
+    Labels,
+    shape_of,
+)
+from walstream.pipeline.pgoutput.messages import Relation
+from walstream.pipeline.ports import StateStore
+from walstream.pipeline.root_key import Place
+from walstream.postgres import column_facts
+from walstream.postgres.catalog import wait_until_visible
+from walstream.postgres.connection import session
+
+
+class FactRules(Protocol):
+    """Facts of columns, and the places from which they count."""
+
+    def known(
+        self, relation: Relation, place: Place, labels: Labels = (), /
+    ) -> FactHistory | None:
+        """Return a table's, if nothing is to be asked there; else None.
+
+        `labels` are of a row that cannot be written without them.
+        """
+
+    def look(
+        self, dsn: str, relation: Relation, xid: int, place: Place, labels: Labels, /
+    ) -> None:
+        """Learn the facts as of transaction `xid` or later; waits for the server."""
+
+
+class NoFacts:
+    """Those of a source whose sinks' formats need none."""
+
+    def known(
+        self, _relation: Relation, _place: Place, _labels: Labels = ()
+    ) -> FactHistory:
+        return NO_FACTS
+
+    def look(
+        self, _dsn: str, _relation: Relation, _xid: int, _place: Place, _labels: Labels
+    ) -> None:
+        """Learn nothing."""
+
+
+class FactBook:
+    """The fact histories of a source's tables."""
+
+    def __init__(self, positions: StateStore, *, unsent: Lsn, oldest: Lsn) -> None:
+        """Nothing was ever sent from `unsent` on; no replay begins below `oldest`."""
+        self._positions = positions
+        self._unsent = unsent
+        self._oldest = oldest
+        self._histories: dict[int, FactHistory] = {}
+        self._asked: dict[int, tuple[Place, str, Labels]] = {}  # last, by oid
+
+    def known(
+        self, relation: Relation, place: Place, labels: Labels = ()
+    ) -> FactHistory | None:
+        shape = shape_of(relation)
+        history = self._history(relation.oid)
+        found = history.at(place, shape)
+        if found is None:
+            return None
+        if self._asked.get(relation.oid) == (place, shape, labels):
+            return history
+        if labels:
+            return history if _has(found.columns, labels) else None
+        return history if place < (self._unsent, 0) else None
+
+    def look(
+        self, dsn: str, relation: Relation, xid: int, place: Place, labels: Labels
+    ) -> None:
+        with session(dsn) as connection:
+            wait_until_visible(connection, xid)
+            found = column_facts.of_columns(connection, relation.oid, relation.columns)
+        shape = shape_of(relation)
+        history = self._history(relation.oid)
+        if history.learn(place, shape, _with(found, labels)):
+            self._positions.write(FACTS.of(str(relation.oid)).entry(history.stored))
+        self._asked[relation.oid] = place, shape, labels
+
+    def _history(self, oid: int) -> FactHistory:
+        if oid not in self._histories:
+            stored = FACTS.of(str(oid)).read(self._positions)
+            history = self._histories[oid] = FactHistory(stored or ())
+            history.forget_below(self._oldest)
+        return self._histories[oid]
+
+
+def _has(columns: Sequence[ColumnFacts], labels: Labels) -> bool:
+    return all(label in columns[index].labels for index, label in labels)
+
+
+def _with(columns: Sequence[ColumnFacts], labels: Labels) -> list[ColumnFacts]:
+    """Add labels that the catalog no longer has: renamed since, or of a lost type."""
+    found = list(columns)
+    for index, label in labels:
+        if label not in found[index].labels:
+            more = (*found[index].labels, label)
+            found[index] = replace(found[index], labels=more)
+    return found

@@ -1,0 +1,42 @@
+"""Options of Debezium's formats, of a sink's section and its source."""
+
+from typing import TYPE_CHECKING
+
+from walstream import __version__
+from walstream.config.sink import RoutedSink
+from walstream.formats import DEBEZIUM
+
+if TYPE_CHECKING:
+    from walstream.formats.debezium import DebeziumOptions
+
+
+def debezium_options(
+    sink: RoutedSink, source: str, database: str
+) -> "DebeziumOptions | None":
+    """Return what a sink's records are made by; None: its format is another."""
+    if sink.format not in DEBEZIUM:
+        return None
+    from walstream.formats.debezium import DebeziumOptions  # noqa: PLC0415 - few need it
+
+    told = sink.debezium
+    return DebeziumOptions(
+        name=told.name or source,
+        database=database,
+        schemas=told.schemas,
+        decimal=told.decimal,
+        time=told.time,
+        interval=told.interval,
+        hstore=told.hstore,
+        binary=told.binary,
+        unknown=told.unknown,
+        unavailable=told.unavailable,
+        money_digits=told.money_digits,
+        adjust=told.adjust,
+        adjust_fields=told.adjust_fields,
+        transaction_block=told.transaction_block,
+        position_header=told.position_header,
+        version=told.version or f"walstream {__version__}",
+        deletes=told.deletes,
+        add_fields=tuple(told.add_fields),
+        add_prefix=told.add_prefix,
+    )
