@@ -21,6 +21,7 @@ class Format(StrEnum):
     OP = "op"
     EVENT = "event"
     TUNGSTEN = "tungsten"
+    DEBEZIUM = "debezium"
     ROW = "row"
     TEXT = "text"  # of no known format
     BYTES = "bytes"  # no text either

@@ -1,7 +1,7 @@
 """Any record's value -> Content, told by its shape: nothing is refused.
 
 What is of no known format is text, or bytes. `op` is read by its own module; `event`,
-`tungsten` and `row` are read here only as far as showing them needs.
+`tungsten`, `debezium` and `row` are read here only as far as showing them needs.
 """
 
 import json
@@ -124,6 +124,27 @@ def _transaction(value: bytes) -> Content:
     )
 
 
+def _debezium(value: bytes) -> Content:
+    """Read an envelope, walstream's or Debezium's own, with its schema or without."""
+    fields = _exact(value)
+    if "payload" in fields:
+        fields = _object(fields["payload"])
+    source = _object(fields["source"])
+    lsn = source.get("lsn")
+    before, after = fields["before"], fields["after"]
+    return Content(
+        Format.DEBEZIUM,
+        _OPERATIONS[_text(fields["op"])],
+        schema=_text(source["schema"]),
+        table=_text(source["table"]),
+        lsn=None if lsn is None else _lsn(_number(lsn)),
+        old=None if before is None else _columns(_object(before)),
+        new=None if after is None else _columns(_object(after)),
+        snapshot=source.get("snapshot") not in {None, "false"},
+        more=_rest(source, _SOURCE),
+    )
+
+
 def _polled(value: bytes) -> Content:
     fields = _exact(value)
     return Content(
@@ -141,7 +162,21 @@ _SHAPES: Final[Iterable[tuple[set[str], Callable[[bytes], Content]]]] = (
     ({"_seqno", "_optype", "record"}, _tungsten),
     ({"_seqno", "txinfo"}, _transaction),
     ({"name", "table", "data", "hash"}, _polled),
+    ({"before", "after", "source", "op"}, _debezium),
+    ({"schema", "payload"}, _debezium),
 )
+_OPERATIONS: Final = {
+    "c": ContentKind.INSERT,
+    "r": ContentKind.INSERT,
+    "u": ContentKind.UPDATE,
+    "d": ContentKind.DELETE,
+    "t": ContentKind.TRUNCATE,
+}
+_SOURCE: Final = {
+    *("version", "connector", "name", "db", "schema", "table", "lsn", "snapshot"),
+    *("ts_us", "ts_ns", "xmin", "origin", "origin_lsn", "sequence"),
+}
+"""Fields of `source` that are shown elsewhere, or are the same in each record."""
 _MISSHAPEN: Final = (
     WalstreamError,
     AttributeError,

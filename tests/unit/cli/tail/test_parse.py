@@ -242,3 +242,31 @@ def test_what_is_of_no_known_format_is_text(value: bytes) -> None:
 
 def test_what_is_no_text_is_bytes() -> None:
     assert read(b"\xff\x00") == Content(Format.BYTES)
+
+
+ENVELOPE = (
+    '{"before":null,"after":{"id":1,"n":8.50},"source":{"version":"walstream 1",'
+    '"connector":"postgresql","name":"app","ts_ms":5,"snapshot":"%s","db":"shop",'
+    '"sequence":"[null,\\"9\\"]","ts_us":5000,"ts_ns":5000000,"schema":"public",'
+    '"table":"t","txId":771,"lsn":%s,"xmin":null,"origin":null,"origin_lsn":null},'
+    '"transaction":null,"op":"%s","ts_ms":6,"ts_us":6000,"ts_ns":6000000}'
+)
+
+
+@pytest.mark.parametrize("head", ["%s", '{"schema":{"type":"struct"},"payload":%s}'])
+def test_an_envelope_of_debezium_is_read_with_its_schema_or_without(head: str) -> None:
+    found = read((head % (ENVELOPE % ("false", "28317656", "c"))).encode())
+    assert found == Content(
+        Format.DEBEZIUM,
+        ContentKind.INSERT,
+        "public",
+        "t",
+        28317656,
+        new={"id": Json("1"), "n": Json("8.50")},
+        more={"ts_ms": Json("5"), "txId": Json("771")},
+    )
+
+
+def test_a_backfilled_envelope_may_have_no_lsn() -> None:
+    found = read((ENVELOPE % ("incremental", "null", "r")).encode())
+    assert (found.kind, found.lsn, found.snapshot) == (ContentKind.INSERT, None, True)
