@@ -24,7 +24,7 @@ PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 # without their bytecode the processes that tests start would compile walstream each time
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help fmt check unit test compiled fault lowest bench bench-quick demo dist package \
-  deb rpm lock docs reference picture recording cover-own clean python java
+  deb rpm image lock docs reference picture recording cover-own clean python java
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -86,6 +86,8 @@ recording: java $(READY) ## record docs/demo.svg from a run of the demo
 	$(BIN)/python -m tests.support.project.recording
 package: ## build deb and rpm; PYTHON_OF_PACKAGE=/usr/bin/python3 RELEASE=1
 	$(PACKAGES) deb rpm
+image: ## build the container images, plain and with Spark; BASE=debian:trixie-slim
+	packaging/container/build.sh
 deb: ## build only the deb packages
 	$(PACKAGES) deb
 rpm: ## build only the rpm packages

@@ -1,5 +1,7 @@
 #!/bin/bash
 # The packages walstream, walstream-spark and walstream-consumer: packaging/build.sh deb rpm
+# In a container, whose /opt is nobody else's: packaging/build.sh install walstream|spark;
+# packaging/build.sh fetch requirements gets what that needs, before there are sources.
 #
 # Same sources and same Python, same bytes. The environment is made at its final path,
 # /opt/walstream, in a mount namespace: nothing of this machine's /opt is touched.
@@ -42,7 +44,7 @@ tools() { # what builds: locked too. Its scripts name its folder: moved, it is m
   fi
 }
 
-wheels() { # everything that is bundled, each as its lock says
+own() { # walstream itself, compiled
   rm -rf "$WORK/source" "$WORK/compiled"
   mkdir -p "$WORK/source" "$WHEELS"
   cp -r --parents walstream consumer packaging/consumer pyproject.toml README.md LICENSE \
@@ -56,11 +58,18 @@ wheels() { # everything that is bundled, each as its lock says
       --no-deps --no-build-isolation -w "$WHEELS/own" "$WORK/compiled"
     mv "$WORK/source" "$WHEELS/own/source"
   fi
-  rm -rf "$WORK/source" "$WORK/compiled" "$WHEELS/consumer"
+  rm -rf "$WORK/source" "$WORK/compiled"
+}
+
+own_consumer() {
+  rm -rf "$WHEELS/consumer"
   "$TOOLS/bin/python" packaging/consumer/stage.py "$WORK/consumer"
   "$TOOLS/bin/python" -m pip wheel -q --no-deps --no-build-isolation -w "$WHEELS/consumer" \
     "$WORK/consumer"
-  for lock in requirements spark; do
+}
+
+locked() { # what is bundled beside it, as its lock says
+  for lock in "$@"; do
     if ! cmp -s "packaging/$lock.lock" "$WHEELS/$lock/lock"; then
       rm -rf "${WHEELS:?}/$lock"
       PATH=$TOOLS/bin:$PATH "$TOOLS/bin/python" -m pip wheel -q --require-hashes \
@@ -73,53 +82,74 @@ wheels() { # everything that is bundled, each as its lock says
 inside() { # in a namespace where /opt is the stage's
   unset PIP_FIND_LINKS # of this machine: it may lie in /opt
   mount --bind "$STAGE/opt" /opt
+  install_walstream
+  install_spark
+  install_consumer
+}
+
+into=("$TOOLS/bin/python" -m pip --python /opt/walstream/bin/python install -q
+  --no-index --no-deps --no-compile)
+doc=$STAGE/usr/share/doc
+
+install_walstream() {
   site=/opt/walstream/lib/python$PYTHON_MINOR/site-packages
-  doc=$STAGE/usr/share/doc
-  pip=("$TOOLS/bin/python" -m pip --python /opt/walstream/bin/python install -q
-    --no-index --no-deps --no-compile)
   "$PYTHON" -m venv --without-pip /opt/walstream
   # by name: a wheel's path would stand in what is installed. pip wheel checked the hashes
-  "${pip[@]}" --find-links "$WHEELS/requirements" $(pinned requirements)
-  "${pip[@]}" --find-links "$WHEELS/own" "walstream==$VERSION"
-  "${pip[@]}" --find-links "$WHEELS/spark" --target /opt/walstream-spark $(pinned spark)
+  "${into[@]}" --find-links "$WHEELS/requirements" $(pinned requirements)
+  "${into[@]}" --find-links "$WHEELS/own" "walstream==$VERSION"
+  find /opt/walstream/bin -mindepth 1 ! -name 'python*' ! -name walstream -delete
+  rm -rf /opt/walstream/include
+  mkdir -p "$doc/walstream/examples"
+  "$TOOLS/bin/cyclonedx-py" environment --output-reproducible --pyproject pyproject.toml \
+    --of JSON -o "$doc/walstream/sbom.cdx.json" /opt/walstream/bin/python
+  described walstream "$site"
+  pages
+  compile_all walstream/lib
+}
+
+install_spark() {
+  "${into[@]}" --find-links "$WHEELS/spark" --target /opt/walstream-spark $(pinned spark)
+  rm -rf /opt/walstream-spark/bin
+  mkdir -p "$doc/walstream-spark"
+  "$TOOLS/bin/cyclonedx-py" requirements --output-reproducible --of JSON \
+    -o "$doc/walstream-spark/sbom.cdx.json" packaging/spark.lock
+  described walstream-spark /opt/walstream-spark
+  compile_all walstream-spark
+  echo /opt/walstream-spark >"$STAGE/walstream-spark.pth"
+}
+
+install_consumer() {
   consumer=$STAGE/usr/lib/walstream-consumer
   # what it depends on is among the wheels, each once: the lock decides here too
   "$TOOLS/bin/python" -m pip install -q --no-index --no-compile --target "$consumer" \
     --find-links "$WHEELS/consumer" --find-links "$WHEELS/requirements" \
     "walstream-consumer[lmdb]==$VERSION"
-  find /opt/walstream/bin -mindepth 1 ! -name 'python*' ! -name walstream -delete
-  rm -rf /opt/walstream/include /opt/walstream-spark/bin "$consumer/bin"
-  # else the bytes would depend on where this was built
-  if grep -rl --include=RECORD direct_url.json /opt "$consumer"; then exit 1; fi
-  mkdir -p "$doc/walstream/examples" "$doc/walstream-spark" "$doc/walstream-consumer"
-  "$TOOLS/bin/cyclonedx-py" environment --output-reproducible --pyproject pyproject.toml \
-    --of JSON -o "$doc/walstream/sbom.cdx.json" /opt/walstream/bin/python
-  "$TOOLS/bin/cyclonedx-py" requirements --output-reproducible --of JSON \
-    -o "$doc/walstream-spark/sbom.cdx.json" packaging/spark.lock
+  rm -rf "$consumer/bin"
+  mkdir -p "$doc/walstream-consumer"
   # an environment that has what lies there, and nothing else
   "$PYTHON" -m venv --without-pip --clear "$WORK/bill"
   echo "$consumer" >"$WORK/bill/lib/python$PYTHON_MINOR/site-packages/consumer.pth"
   "$TOOLS/bin/cyclonedx-py" environment --output-reproducible --of JSON \
     --pyproject "$WORK/consumer/pyproject.toml" \
     -o "$doc/walstream-consumer/sbom.cdx.json" "$WORK/bill/bin/python"
-  "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream/sbom.cdx.json" "$site"
-  "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream-spark/sbom.cdx.json" \
-    /opt/walstream-spark
-  "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream-consumer/sbom.cdx.json" \
-    "$consumer"
-  "$TOOLS/bin/python" packaging/bundle.py licences "$site" \
-    "$doc/walstream/licenses" /usr/share/doc/walstream/licenses
-  "$TOOLS/bin/python" packaging/bundle.py licences /opt/walstream-spark \
-    "$doc/walstream-spark/licenses" /usr/share/doc/walstream-spark/licenses
-  "$TOOLS/bin/python" packaging/bundle.py licences "$consumer" \
-    "$doc/walstream-consumer/licenses" /usr/share/doc/walstream-consumer/licenses
-  pages
-  # checked by nobody: files that belong to root do not change
-  compile=(/opt/walstream/bin/python -m compileall -q --invalidation-mode unchecked-hash)
-  { # templates are no Python
-    "${compile[@]}" /opt/walstream/lib /opt/walstream-spark || true
-    "${compile[@]}" -s "$STAGE" -p / "$consumer"
-  } >"$WORK/compileall.log"
+  described walstream-consumer "$consumer"
+  "${compile[@]}" -s "$STAGE" -p / "$consumer" >"$WORK/compileall.log"
+  echo /usr/lib/walstream-consumer >"$STAGE/walstream-consumer.pth"
+}
+
+described() { # what others made of it
+  # else the bytes would depend on where this was built
+  if grep -rl --include=RECORD direct_url.json "$2"; then exit 1; fi
+  "$TOOLS/bin/python" packaging/bundle.py parts "$doc/$1/sbom.cdx.json" "$2"
+  "$TOOLS/bin/python" packaging/bundle.py licences "$2" \
+    "$doc/$1/licenses" "/usr/share/doc/$1/licenses"
+}
+
+# checked by nobody: files that belong to root do not change
+compile=(/opt/walstream/bin/python -m compileall -q --invalidation-mode unchecked-hash)
+
+compile_all() {
+  "${compile[@]}" "/opt/$1" >"$WORK/compileall.log" || true # templates that are no Python
 }
 
 pinned() { # name==version of each wheel
@@ -142,20 +172,23 @@ pages() { # what the command line tells of itself
 
 stage() {
   rm -rf "$STAGE"
-  mkdir -p "$STAGE/opt" "$STAGE/etc/walstream"
+  mkdir -p "$STAGE/opt"
   as_root=()
   [ "$(id -u)" = 0 ] || as_root=(--user --map-root-user)
   unshare --mount "${as_root[@]}" "$PWD/packaging/build.sh" inside
-  echo /opt/walstream-spark >"$STAGE/walstream-spark.pth"
-  echo /usr/lib/walstream-consumer >"$STAGE/walstream-consumer.pth"
-  sed 's|^state = "state"  *#|state = "/var/lib/walstream"           #|' walstream.toml \
-    >"$STAGE/etc/walstream/walstream.toml"
-  grep -q '^state = "/var/lib/walstream"' "$STAGE/etc/walstream/walstream.toml"
+  configuration
   cp packaging/systemd/credentials.conf packaging/systemd/spark.conf \
     packaging/prometheus/*.yml packaging/grafana/*.json \
     "$STAGE/usr/share/doc/walstream/examples"
   chmod -R u=rwX,go=rX "$STAGE"
   find "$STAGE" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+}
+
+configuration() { # as in a clone, but for its state
+  mkdir -p "$STAGE/etc/walstream"
+  sed 's|^state = "state"  *#|state = "/var/lib/walstream"           #|' walstream.toml \
+    >"$STAGE/etc/walstream/walstream.toml"
+  grep -q '^state = "/var/lib/walstream"' "$STAGE/etc/walstream/walstream.toml"
 }
 
 packages() {
@@ -174,13 +207,32 @@ packages() {
   done
 }
 
-if [ "${1:-}" = inside ]; then
-  inside
-else
+case "${1:-}" in
+inside) inside ;;
+fetch)
+  mkdir -p "$WHEELS"
+  tools
+  locked "$2"
+  ;;
+install)
+  tools
+  if [ "$2" = spark ]; then
+    locked spark
+  else
+    locked requirements
+    own
+    configuration
+  fi
+  "install_$2"
+  ;;
+*)
   [ $# -gt 0 ] || set -- deb rpm
   mkdir -p "$WORK"
   tools
-  wheels
+  own
+  own_consumer
+  locked requirements spark
   stage
   packages "$@"
-fi
+  ;;
+esac
