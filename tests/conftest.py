@@ -19,6 +19,7 @@ pytest_plugins = [
     "tests.support.fixtures.spark",
     "tests.support.fixtures.tls",
     "tests.support.fixtures.packages",
+    "tests.support.fixtures.container",
     "tests.support.project.interruption",
     "tests.support.project.sample",
     "tests.support.project.shard",

@@ -7,11 +7,23 @@ looks at tags and counts rows. Only what is asserted of records stands here.
 import struct
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Protocol
 
 from tests.support.fixtures.postgres import Database
 from tests.support.oracles.topic_reader import Record
 
 Name = tuple[int, int]
+
+
+class Named(Protocol):
+    """A record, however it was read."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def name(self) -> Name: ...
 
 
 class OracleSlot:
@@ -54,7 +66,7 @@ def _numbers(payload: bytes) -> int:
     return 1 if tag in (b"I", b"D") else 0
 
 
-def assert_rewind_and_continue(records: Iterable[Record]) -> int:
+def assert_rewind_and_continue(records: Iterable[Named]) -> int:
     """Claim that each partition only ever continues, or rewinds and then repeats.
 
     Gives the number of repeated records.
@@ -82,12 +94,12 @@ def assert_rewind_and_continue(records: Iterable[Record]) -> int:
     return repeats
 
 
-def missing(expected: Iterable[Name], records: Iterable[Record]) -> list[Name]:
+def missing(expected: Iterable[Name], records: Iterable[Named]) -> list[Name]:
     """List the names that no record carries."""
     return sorted(set(expected) - {record.name for record in records})
 
 
-def foreign(expected: Iterable[Name], records: Iterable[Record]) -> list[Name]:
+def foreign(expected: Iterable[Name], records: Iterable[Named]) -> list[Name]:
     """List the names that records carry and nobody committed."""
     return sorted({record.name for record in records} - set(expected))
 
