@@ -61,7 +61,7 @@ own() { # walstream itself, compiled
   rm -rf "$WORK/source" "$WORK/compiled"
 }
 
-library() { # the consumer library alone, of the same sources
+own_consumer() {
   rm -rf "$WHEELS/consumer"
   "$TOOLS/bin/python" packaging/consumer/stage.py "$WORK/consumer"
   "$TOOLS/bin/python" -m pip wheel -q --no-deps --no-build-isolation -w "$WHEELS/consumer" \
@@ -104,7 +104,7 @@ install_walstream() {
     --of JSON -o "$doc/walstream/sbom.cdx.json" /opt/walstream/bin/python
   described walstream "$site"
   pages
-  compile_all /opt/walstream/lib
+  compile_all walstream/lib
 }
 
 install_spark() {
@@ -114,7 +114,7 @@ install_spark() {
   "$TOOLS/bin/cyclonedx-py" requirements --output-reproducible --of JSON \
     -o "$doc/walstream-spark/sbom.cdx.json" packaging/spark.lock
   described walstream-spark /opt/walstream-spark
-  compile_all /opt/walstream-spark
+  compile_all walstream-spark
   echo /opt/walstream-spark >"$STAGE/walstream-spark.pth"
 }
 
@@ -133,7 +133,7 @@ install_consumer() {
     --pyproject "$WORK/consumer/pyproject.toml" \
     -o "$doc/walstream-consumer/sbom.cdx.json" "$WORK/bill/bin/python"
   described walstream-consumer "$consumer"
-  compile_all -s "$STAGE" -p / "$consumer"
+  "${compile[@]}" -s "$STAGE" -p / "$consumer" >"$WORK/compileall.log"
   echo /usr/lib/walstream-consumer >"$STAGE/walstream-consumer.pth"
 }
 
@@ -145,9 +145,11 @@ described() { # what others made of it
     "$doc/$1/licenses" "/usr/share/doc/$1/licenses"
 }
 
-compile_all() { # checked by nobody: files that belong to root do not change
-  /opt/walstream/bin/python -m compileall -q --invalidation-mode unchecked-hash \
-    "$@" >>"$WORK/compileall.log" || true # templates that are no Python
+# checked by nobody: files that belong to root do not change
+compile=(/opt/walstream/bin/python -m compileall -q --invalidation-mode unchecked-hash)
+
+compile_all() {
+  "${compile[@]}" "/opt/$1" >"$WORK/compileall.log" || true # templates that are no Python
 }
 
 pinned() { # name==version of each wheel
@@ -228,7 +230,7 @@ install)
   mkdir -p "$WORK"
   tools
   own
-  library
+  own_consumer
   locked requirements spark
   stage
   packages "$@"
