@@ -35,7 +35,7 @@ from walstream.cli.output import (
 )
 from walstream.cli.verb_command import VerbCommand, VerbGroup
 from walstream.config import Config, load
-from walstream.config.load import DEFAULT_FILES
+from walstream.config.load import has_default_file
 from walstream.errors import ConfigError
 from walstream.lsn import show
 from walstream.postgres.slot_inventory import SlotFacts
@@ -78,7 +78,7 @@ class _Asked:
         cls, context: typer.Context, file: Path | None, source: str, dsn: str
     ) -> "_Asked":
         given = context.get_parameter_source("dsn")
-        configured = file is not None or any(path.exists() for path in DEFAULT_FILES)
+        configured = file is not None or has_default_file()
         if given is not None and given.name == "ENVIRONMENT" and configured:
             dsn = ""  # it is there for the configuration
         before = context.parent.obj if context.parent else None
@@ -92,7 +92,7 @@ class _Asked:
         if self.source and self.dsn:
             raise ConfigError("--source and --dsn name two servers", hint="give one")
         config = None
-        alone = self.dsn and not any(path.exists() for path in DEFAULT_FILES)
+        alone = self.dsn and not has_default_file()
         if self.file or not alone:
             try:
                 config = load(self.file)

@@ -118,16 +118,39 @@ def _state(config: Config, file: FilePath) -> FilePath:
     return state
 
 
+def has_default_file() -> bool:
+    """Return whether a command without -c has a configuration that it may look at."""
+    return any(map(_is_there, DEFAULT_FILES))
+
+
+def _is_there(path: FilePath) -> bool | None:
+    """Return whether a file exists; None: this user may not enter its folder."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return None
+
+
 def _default_file() -> FilePath:
+    closed = None
     for path in DEFAULT_FILES:
-        if path.exists():
+        there = _is_there(path)
+        if there:
             trust.refuse_strangers_file(path)
             return path
-    raise ConfigError(
+        if there is None:
+            closed = path.parent
+    nowhere = (
         f"no configuration found: neither ./{DEFAULT_FILES[0]} (or .yaml) nor"
-        f" {DEFAULT_FILES[-1]}",
-        hint=_NONE_HERE,
+        f" {DEFAULT_FILES[-1]}"
     )
+    if closed is not None:
+        raise ConfigError(
+            f"{nowhere}; this user may not enter {closed.absolute()}",
+            hint="run as root, or as the user that owns the configuration; or name "
+            "one with -c FILE",
+        )
+    raise ConfigError(nowhere, hint=_NONE_HERE)
 
 
 def _validate(

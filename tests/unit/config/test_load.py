@@ -1,12 +1,14 @@
 """From files and environment to one Config, or one error that lists it all."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from walstream.config import Config, KafkaSinkConfig, PostgresSource, load, mask
+from walstream.config.load import has_default_file
 from walstream.errors import ConfigError
 
 Load = Callable[..., Config]
@@ -406,3 +408,25 @@ def test_an_error_keeps_no_chain_that_a_traceback_would_show(
         load_text(valid.replace('"app"', "app") + "stat = 5")
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_a_folder_that_may_not_be_entered_is_named_not_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    closed = tmp_path_factory.mktemp("closed") / "walstream"
+    closed.mkdir(0o700)
+    there = closed / "walstream.toml"
+    there.write_text("")
+    module = sys.modules[has_default_file.__module__]
+    monkeypatch.setattr(module, "DEFAULT_FILES", (there,))
+    closed.chmod(0)
+    user = os.geteuid()
+    try:
+        os.seteuid(65534 if user == 0 else user)  # root may enter all
+        with pytest.raises(ConfigError, match="may not enter"):
+            load(None, {})
+        assert not has_default_file()
+    finally:
+        os.seteuid(user)
+        closed.chmod(0o700)
+    assert has_default_file()

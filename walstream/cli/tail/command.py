@@ -26,7 +26,7 @@ from walstream.cli.tail.follow import (
 from walstream.cli.tail.last import LastChanges
 from walstream.cli.tail.printer import Printer
 from walstream.cli.tail.template import Template
-from walstream.config.load import DEFAULT_FILES
+from walstream.config.load import has_default_file
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.topic_reader import TopicReader, TopicRecord
@@ -180,7 +180,7 @@ def _client(file: Path | None, sink: str | None, brokers: str | None) -> Client:
             )
         logs.configure("warning", str)
         return of_brokers(brokers)
-    if file is None and not any(default.exists() for default in DEFAULT_FILES):
+    if file is None and not has_default_file():
         raise ConfigError(
             "there is no configuration here",
             hint="name one with -c FILE, or the brokers with --brokers HOST:PORT",
