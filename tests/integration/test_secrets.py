@@ -410,6 +410,7 @@ def shift(site: Site, watch: Watch) -> Iterator[Shift]:
 
 
 @pytest.mark.takes(60)
+@pytest.mark.own_start
 def test_no_secret_shows_in_any_verb_or_fault_at_debug(
     site: Site, shift: Shift, watch: Watch
 ) -> None:

@@ -67,7 +67,9 @@ def test_before_while_and_after_a_run(
         def caught_up() -> bool:
             found.update(status(walstream))
             (app,) = found["sources"]
-            return (app["lag_s"], app["state"]) == (0, "streaming")
+            # the report of before the rows says so, too
+            said = app["ops"], app["lag_s"], app["state"]
+            return said == (10, 0, "streaming")
 
         wait_until(caught_up, 30, "it has caught up")
         assert found["pid"] == walstream.pid

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 SERVER: Final = Path(__file__).with_name("fork_server.py")
-_OF_PYTEST: Final = "PYTEST_CURRENT_TEST"
+# what a process reads when it starts, or loads its modules
+_AT_START: Final = re.compile(r"PYTHON|LD_|MALLOC_|OPENSSL_|WALSTREAM_PURE")
 
 
 class ForkServer:
@@ -34,11 +36,16 @@ class ForkServer:
         stdout: Path,
         stderr: Path | None = None,
         folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> "Forked":
-        """Run `walstream` with these arguments; without `stderr` all is one file."""
+        """Run `walstream` with these arguments; without `stderr` all is one file.
+
+        Without an `environment` it has the server's.
+        """
         request = {
             "arguments": arguments,
             "folder": str(folder or Path.cwd()),
+            "environment": environment,
             "stdout": str(stdout),
             "stderr": str(stderr or stdout),
         }
@@ -106,24 +113,25 @@ class SharedForks:
     def __init__(self) -> None:
         self.wanted = False
         self._server: ForkServer | None = None
-        self._environment: dict[str, str] = {}
+        self._fixed: dict[str, str] = {}
 
     def server(self) -> ForkServer | None:
-        """Give it; None: the test wants the command, or has another environment."""
+        """Give it; None: the test wants the command, or what only that can have."""
         if not self.wanted:
             return None
         if self._server is None:
-            self._environment = _environment()
+            self._fixed = _fixed()
             self._server = ForkServer({})
-        return self._server if self._environment == _environment() else None
+        return self._server if self._fixed == _fixed() else None
 
     def close(self) -> None:
         if self._server is not None:
             self._server.__exit__(None, None, None)
 
 
-def _environment() -> dict[str, str]:
-    return {name: text for name, text in os.environ.items() if name != _OF_PYTEST}
+def _fixed() -> dict[str, str]:
+    """Give the variables that cannot be changed once a process runs."""
+    return {name: text for name, text in os.environ.items() if _AT_START.match(name)}
 
 
 SHARED: Final = SharedForks()

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 from importlib import import_module
 from typing import IO, Any, Final
 
@@ -109,6 +110,10 @@ def _be_walstream(request: dict[str, Any]) -> None:
         os.dup2(file, number)
     os.closerange(3, 256)
     os.chdir(request["folder"])
+    if request["environment"] is not None:
+        os.environ.clear()
+        os.environ.update({"MALLOC_ARENA_MAX": "2", **request["environment"]})
+        time.tzset()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["walstream", *request["arguments"]]
     if request["arguments"][0] == "run":

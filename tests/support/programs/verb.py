@@ -58,7 +58,13 @@ def _forked(
 ) -> Done:
     with TemporaryDirectory() as files:
         stdout, stderr = Path(files, "stdout"), Path(files, "stderr")
-        started = server.start(*words[1:], stdout=stdout, stderr=stderr, folder=folder)
+        started = server.start(
+            *words[1:],
+            stdout=stdout,
+            stderr=stderr,
+            folder=folder,
+            environment=dict(os.environ),
+        )
         try:
             code = started.wait(timeout_s)
         finally:

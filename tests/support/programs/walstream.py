@@ -112,7 +112,9 @@ class Walstream:
     ) -> subprocess.Popen[bytes] | fork.Forked:
         server = None if self.environment else fork.SHARED.server()
         if server is not None:
-            return server.start(*arguments, stdout=self.log_path)
+            return server.start(
+                *arguments, stdout=self.log_path, environment=dict(os.environ)
+            )
         self._stderr = self.log_path.open("wb")
         return subprocess.Popen(
             [self.program, *arguments],
