@@ -176,5 +176,5 @@ def test_rows_that_kill_their_reader_keep_their_table_alone_waiting(
             LONGEST_S,
         )
         assert len(polling.said("polling")) == 1
-        assert polling.said("the table is polled again")
+        polling.until("the table is polled again")
         assert polling.terminate() == 0
