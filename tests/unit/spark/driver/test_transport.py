@@ -84,6 +84,7 @@ def test_another_users_process_is_refused() -> None:
                 ours.connect(str(folder / transport.SOCKET))
             finally:
                 os.seteuid(0)
+            listener.settimeout(10)
             theirs, _ = listener.accept()
             with theirs, pytest.raises(PermissionLacking):
                 transport.check_peer(theirs)
