@@ -8,7 +8,7 @@ with the place from which rows were written under it, as keys are (`row_key`).
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Final
 
@@ -39,8 +39,35 @@ class FactSet:
         return self.from_lsn, self.from_seq
 
 
-FACTS: Final = StateDocuments("facts/", tuple[FactSet, ...])
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A ColumnFacts as it is stored: that one is compiled, and tells no types then."""
+
+    not_null: bool = False
+    default: str | None = None
+    type_oid: int = 0
+    type_name: str = ""
+    base_oid: int = 0
+    base_name: str = ""
+    base_modifier: int = -1
+    element_oid: int = 0
+    element_name: str = ""
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFacts:
+    """A FactSet as it is stored."""
+
+    shape: str
+    columns: tuple[StoredColumn, ...]
+    from_lsn: Lsn = 0
+    from_seq: int = 0
+
+
+FACTS: Final = StateDocuments("facts/", tuple[StoredFacts, ...])
 """By the oid of a table."""
+_FIELDS: Final = tuple(one.name for one in fields(StoredColumn))
 
 
 def shape_of(relation: Relation) -> str:
@@ -56,8 +83,16 @@ def shape_of(relation: Relation) -> str:
 class FactHistory:
     """The sets of one table, oldest first; those of a place never change later."""
 
-    def __init__(self, sets: Iterable[FactSet] = ()) -> None:
-        self._sets = list(sets)
+    def __init__(self, stored: Iterable[StoredFacts] = ()) -> None:
+        self._sets = [
+            FactSet(
+                one.shape,
+                tuple([_facts(column) for column in one.columns]),
+                one.from_lsn,
+                one.from_seq,
+            )
+            for one in stored
+        ]
 
     def at(self, place: Place, shape: str) -> FactSet | None:
         """Return the set under which a row there is written; None: none is known.
@@ -97,13 +132,29 @@ class FactHistory:
         return (one.from_lsn + bool(one.from_seq) for one in self._sets[1:])
 
     @property
-    def stored(self) -> tuple[FactSet, ...]:
+    def stored(self) -> tuple[StoredFacts, ...]:
         """Stored form, for the constructor."""
-        return tuple(self._sets)
+        return tuple(
+            StoredFacts(
+                one.shape,
+                tuple([_stored(column) for column in one.columns]),
+                one.from_lsn,
+                one.from_seq,
+            )
+            for one in self._sets
+        )
 
 
 NO_FACTS: Final = FactHistory()
 """That of all tables, where no format asks for facts."""
+
+
+def _stored(column: ColumnFacts) -> StoredColumn:
+    return StoredColumn(*[getattr(column, name) for name in _FIELDS])
+
+
+def _facts(column: StoredColumn) -> ColumnFacts:
+    return ColumnFacts(*[getattr(column, name) for name in _FIELDS])
 
 
 def unknown_labels(op: ReplicationOp) -> Labels:

@@ -1,12 +1,18 @@
 """Which facts of its columns a row is written under: the same in a replay."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from walstream.op import ColumnFacts
-from walstream.pipeline.column_history import FACTS, FactHistory, FactSet, shape_of
+from walstream.pipeline.column_history import (
+    FACTS,
+    FactHistory,
+    FactSet,
+    StoredColumn,
+    shape_of,
+)
 from walstream.pipeline.pgoutput.messages import Column, Relation
 from walstream.testing import MemoryStore
 
@@ -112,3 +118,23 @@ def test_a_replay_from_any_place_finds_what_was_written(
         for place, (shape, found) in last.items():
             if place >= (oldest, 0):
                 assert replayed.at(place, shape) == found
+
+
+def test_no_fact_is_lost_where_it_is_stored() -> None:
+    names = [one.name for one in fields(StoredColumn)]
+    assert names == [one.name for one in fields(ColumnFacts)]
+    full = ColumnFacts(
+        not_null=True,
+        default="1",
+        type_oid=1,
+        type_name="d",
+        base_oid=2,
+        base_name="m",
+        base_modifier=3,
+        element_oid=4,
+        element_name="e",
+        labels=("a", "b"),
+    )
+    history = FactHistory()
+    history.learn((1, 2), "s", [full])
+    assert FactHistory(history.stored).at((1, 2), "s") == FactSet("s", (full,), 1, 2)
