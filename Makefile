@@ -76,7 +76,8 @@ demo: java $(READY) ## stream from PostgreSQL to Kafka, live; DEMO="--seconds 60
 dist: dist-pure ## build the sdists and the wheels, pure and compiled, in dist/
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
-dist-pure: $(READY) ## build the sdists and the pure wheels, in dist/
+dist-pure: $(READY) ## build the sdists and the pure wheels, in dist/, which is emptied
+	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/python packaging/consumer/stage.py build/consumer
 	$(BIN)/python -m build --outdir dist build/consumer

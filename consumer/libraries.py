@@ -5,6 +5,7 @@ come first, and may be older: one message says which, and not one for each funct
 they lack.
 """
 
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -20,7 +21,7 @@ def check(library: ModuleType, lowest: tuple[int, int]) -> None:
     """Raise ImportError if a library is older."""
     # confluent_kafka of before 2 has a function alone, which returns a pair
     told = getattr(library, "__version__", None) or library.version()[0]
-    found = tuple(int(part) for part in str(told).split(".")[:2])
+    found = tuple(int(part) for part in re.findall(r"\d+", str(told))[:2])
     if found < lowest:
         name, where = library.__name__, Path(str(library.__file__)).parent
         raise ImportError(

@@ -26,6 +26,7 @@ from tests.support.oracles.op_order import (
     missing,
 )
 from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import verb
 from tests.support.programs.walstream import Walstream
 
 _TIMEOUT_S = 6
@@ -168,6 +169,9 @@ def test_a_standby_waits_for_the_end_of_a_backfill(
     assert not first.said("backfill ended")
     second = runs(database.dsn, source=initial).start("--adopt-slot")
     second.until("an instance backfills under slot")
+    dropped = verb(first.configuration, "slots", "drop", first.slot, "--yes")
+    assert dropped.returncode == 5
+    assert "an instance backfills under slot" in dropped.stderr
     database.execute("UPDATE load SET n = 1 WHERE id = 300000")
     group(first, signal.SIGCONT)
     first.streaming()

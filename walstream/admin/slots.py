@@ -17,10 +17,12 @@ from walstream.errors import (
 )
 from walstream.finding import Finding
 from walstream.lsn import Lsn
+from walstream.postgres import preflight
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.slot_inventory import SlotFacts, every
+from walstream.postgres.snapshot_holder import backfilling
 from walstream.sources.postgres.stored_state import INTENT
 from walstream.state.store import LmdbStore
 from walstream.status.instance import streaming
@@ -107,6 +109,7 @@ def drop(where: Where, name: str, consent: Callable[[Loss], bool]) -> Loss | Non
     _check_source(where)
     server, dsn, slot = _find(where, name)
     _check_droppable(where, server, slot)
+    _check_backfill(dsn, name)
     loss = Loss(slot, _named(server), _dependents(where, server, slot))
     if not consent(loss):
         return None
@@ -243,6 +246,13 @@ def _check_droppable(where: Where, server: ServerSlots, slot: SlotFacts) -> None
         hint=f"stop that one, or end its session: {end}",
         repair=Repair(sql=end, then=again),
     )
+
+
+def _check_backfill(dsn: str, slot: str) -> None:
+    """Raise where a first backfill needs the slot, which has no reader meanwhile."""
+    with session(dsn) as connection:
+        if pid := backfilling(connection, slot):
+            raise preflight.backfilled_by(connection, slot, pid)
 
 
 def _running(where: Where, slot: SlotFacts) -> int | None:

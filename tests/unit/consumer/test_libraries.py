@@ -33,3 +33,10 @@ def test_a_version_may_be_told_as_confluent_kafka_told_it_before() -> None:
     old.version = lambda: ("1.7.0", 0x1070000)  # type: ignore[attr-defined]
     with pytest.raises(ImportError, match=r"dist-packages/confluent_kafka is 1\.7\.0:"):
         libraries.check(old, (2, 15))
+
+
+def test_a_release_candidate_has_a_version_too() -> None:
+    early = ModuleType("psycopg")
+    early.__file__ = "/usr/lib/python3/dist-packages/psycopg/__init__.py"
+    early.__version__ = "3.10rc1"  # type: ignore[attr-defined]
+    libraries.check(early, (3, 3))
