@@ -152,6 +152,35 @@ def test_a_new_label_asks_once_and_one_that_is_gone_is_kept_as_it_came(
     assert found[5].labels == ("blue", "glad", "ok", "new", "sad")
 
 
+def test_a_null_where_the_catalog_forbids_it_is_allowed_from_its_row_on(
+    typed: Database,
+) -> None:
+    """The usual migration in a backlog: nulls, an UPDATE, SET NOT NULL."""
+    relation = described(typed)
+    book = FactBook(MemoryStore(), unsent=0, oldest=0)
+    assert written(book, typed, relation, (10, 0))[7].not_null
+    found = written(book, typed, relation, (10, 4), ((7, None),))
+    assert not found[7].not_null
+    assert written(book, typed, relation, (20, 0))[7].not_null
+
+
+def test_facts_of_a_type_that_is_gone_stay_as_they_were_known(typed: Database) -> None:
+    relation = described(typed)
+    book = FactBook(MemoryStore(), unsent=0, oldest=0)
+    before = written(book, typed, relation, (10, 0))
+    typed.execute("ALTER TABLE t DROP m, DROP ms; DROP TYPE mood CASCADE")
+    after = written(book, typed, relation, (20, 0))
+    assert after[5].labels == before[5].labels == ("sad", "glad", "ok")
+
+
+def test_a_locked_table_is_not_waited_for(typed: Database) -> None:
+    relation = described(typed)
+    with psycopg.connect(typed.dsn) as locking, session(typed.dsn) as connection:
+        locking.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+        found = column_facts.of_columns(connection, relation.oid, relation.columns)
+    assert found[1].default is not None
+
+
 def test_what_no_replay_needs_is_not_kept(typed: Database) -> None:
     relation = described(typed)
     store = MemoryStore()

@@ -210,3 +210,49 @@ def test_tables_that_debezium_spells_alike_are_refused(
     walstream = run().start()
     assert walstream.wait() == 2
     assert "would share the topic" in walstream.text
+
+
+LARGE = "x" * (2 << 20)  # such a row is not looked at where it is only passed on
+
+
+@pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
+def test_a_large_row_is_deleted_and_moved_as_any_other(
+    database: Database, run: Run, documents: Reader, identity: str
+) -> None:
+    database.execute(f"ALTER TABLE t REPLICA IDENTITY {identity}")
+    sizes = {"max.message.bytes": "20000000"}
+    with run("debezium_row", sink={"topic_partitions": 1, "topic_config": sizes}):
+        documents.until(lambda records: len(records) >= 1)
+        for statement in (
+            "INSERT INTO t (id, v) VALUES (5, %s)",
+            "UPDATE t SET id = 6, v = %s WHERE id = 5",
+        ):
+            database.execute(statement, LARGE)
+        database.execute("DELETE FROM t WHERE id = 6")
+        documents.until(lambda records: len(records) >= 5)
+    found = [
+        (read(one.key)["id"], (row := document(one)) and len(row["v"]))
+        for one in of(documents.records, "t")[1:]
+    ]
+    assert found == [(5, 2 << 20), (5, None), (6, 2 << 20), (6, None)]
+
+
+def test_the_key_of_another_sink_splits_no_update_of_this_one(
+    database: Database, run: Run, documents: Reader, topic_prefix: str
+) -> None:
+    other = f"{topic_prefix}other"
+    database.execute("ALTER TABLE t ALTER v SET NOT NULL")
+    walstream = run(sink={"topic_partitions": 1})
+    walstream.others = {
+        "other": {
+            "topic": "",
+            "topics": {"public.t": {"name": other, "partition_key": ["v"]}},
+        }
+    }
+    with walstream:
+        walstream.until("backfill ended")
+        database.execute("UPDATE t SET v = 'moved' WHERE id = 1")
+        documents.until(lambda records: len(of(records, "t")) >= 2)
+    _, update = of(documents.records, "t")
+    assert shown(update) == ({"id": 1}, "u", "before", "moved")
+    assert "__debezium.newkey" not in dict(update.headers)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from walstream.config.debezium import FORMATS, Debezium
 from walstream.config.problem import Problem
-from walstream.config.sink import RoutedSink
+from walstream.config.sink import KafkaSinkConfig, RoutedSink
 
 
 def check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
@@ -18,6 +18,16 @@ def check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
                 '"debezium_row": leave it out',
             )
         return
+    if not isinstance(sink, KafkaSinkConfig):
+        yield Problem(
+            (*path, "format"),
+            f'"{sink.format}" is written by sinks of kind "kafka" alone',
+        )
+    if sink.strict:
+        yield Problem(
+            (*path, "strict"),
+            f'has no effect on format "{sink.format}": leave it out',
+        )
     if sink.key != "json":
         yield Problem(
             (*path, "key"),

@@ -81,6 +81,7 @@ def _debezium_records(table: Table, context: Context, *, unwrapped: bool) -> Enc
     from walstream.formats.debezium import (  # noqa: PLC0415
         DebeziumOptions,
         DebeziumRecords,
+        DebeziumRowRecords,
         SinkTurn,
     )
 
@@ -89,9 +90,8 @@ def _debezium_records(table: Table, context: Context, *, unwrapped: bool) -> Enc
         turn = SinkTurn()
         turn.begin(runtime.time_ns())
     options = context.debezium or DebeziumOptions(context.origin.slot)
-    return DebeziumRecords(
-        table, options, turn, unwrapped=unwrapped, backfill=context.backfill
-    )
+    made = DebeziumRowRecords if unwrapped else DebeziumRecords
+    return made(table, options, turn, unwrapped=unwrapped, backfill=context.backfill)
 
 
 ENCODERS: Final[dict[str, MakeEncoder]] = {

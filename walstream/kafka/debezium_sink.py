@@ -4,9 +4,11 @@ What else differs from other formats: a Truncate is one record without a key, in
 first partition, and the time of processing stands in each record.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.formats import RecordEncoder
 from walstream.formats.debezium import DebeziumRecords, SinkTurn
@@ -15,10 +17,13 @@ from walstream.kafka.ordered_producer import Headers
 from walstream.kafka.sink import ALONE, KafkaSink
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
-from walstream.op import LargeOp, ReplicationOp, halves
+from walstream.kafka.topics import Topics
+from walstream.op import Kind, LargeOp, ReplicationOp, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.records.encoding import SinkRules
+from walstream.records.large_op import plain
 from walstream.records.oversize import RECORD_OVERHEAD
+from walstream.records.router import Router
 from walstream.telemetry import runtime
 
 _LOOK_EVERY_S: Final = 1.0
@@ -27,11 +32,25 @@ _LOOK_EVERY_S: Final = 1.0
 class DebeziumSink(KafkaSink):
     """A sink of the formats `debezium` and `debezium_row`."""
 
-    def __init__(self, rules: SinkRules, *arguments: Any, **named: Any) -> None:
-        """All is what a KafkaSink takes."""
+    def __init__(
+        self,
+        rules: SinkRules,
+        router: Router,
+        topics: Topics,
+        *,
+        producer: ClientProperties,
+        expected: Iterable[str] = (),
+    ) -> None:
+        """All is what a KafkaSink takes; compiled, it is passed on by name alone."""
         self._turn = SinkTurn()
         context = replace(rules.context, turn=self._turn)
-        super().__init__(replace(rules, context=context), *arguments, **named)
+        super().__init__(
+            replace(rules, context=context),
+            router,
+            topics,
+            producer=producer,
+            expected=expected,
+        )
         self._losses = Losses(rules.name)
         self._next_look = 0.0
 
@@ -74,9 +93,21 @@ class DebeziumSink(KafkaSink):
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
+        if self._is_of_others(target, op):
+            self._put_half(target, topic, op, transaction, [])
+            return
         key = _records(target).key(target.aim.route.key.columns)
         for half, header in zip(halves(op), key.change_headers(op), strict=True):
             self._put_half(target, topic, half, transaction, [header])
+
+    @staticmethod
+    def _is_of_others(target: Target, op: ReplicationOp) -> bool:
+        """Return whether it is the key of another sink alone that changed."""
+        old, new = op.old, op.new
+        columns = target.aim.route.key.columns
+        if old is None or new is None:
+            return False
+        return all(old[index] == new[index] for index in columns)
 
     def _put_row(
         self,
@@ -96,6 +127,8 @@ class DebeziumSink(KafkaSink):
         more: Headers,
     ) -> None:
         headers = [*_records(target).headers(op), *more]
+        if type(op) is LargeOp and op.kind is Kind.DELETE:
+            op = plain(op)  # of such a row little or nothing is sent
         if type(op) is LargeOp:
             key, record = target.large(op)
             size = record.size() + len(key) + RECORD_OVERHEAD

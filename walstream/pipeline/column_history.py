@@ -21,8 +21,8 @@ from walstream.pipeline.state_document import StateDocuments
 _DIGEST_BYTES: Final = 12
 _TABLES_KNOWN: Final = 4096
 
-Labels = tuple[tuple[int, str], ...]
-"""Labels of enums, each with its column's index."""
+Labels = tuple[tuple[int, str | None], ...]
+"""Labels of enums, each with its column's index; None: a null, to be allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +158,26 @@ def _facts(column: StoredColumn) -> ColumnFacts:
 
 
 def unknown_labels(op: ReplicationOp) -> Labels:
-    """Return the labels of an op's rows that its table's facts lack."""
-    enums = _enums(op.table)
-    if not enums:
-        return ()
-    found: dict[tuple[int, str], None] = {}
+    """Return the labels and nulls of an op's rows that its table's facts forbid."""
+    enums, required = _enums(op.table), _required(op.table)
+    found: dict[tuple[int, str | None], None] = {}
     for row in (op.old, op.new):
-        if row is not None:
-            for index, labels in enums:
-                value = row[index]
-                if isinstance(value, str) and value not in labels:
-                    found[index, value] = None
+        if row is None:
+            continue
+        for index in required:
+            if row[index] is None:
+                found[index, None] = None
+        for index, labels in enums:
+            value = row[index]
+            if isinstance(value, str) and value not in labels:
+                found[index, value] = None
     return tuple(found)
+
+
+@lru_cache(_TABLES_KNOWN)
+def _required(table: Table) -> tuple[int, ...]:
+    """Return the columns that may hold no null, as far as the facts say."""
+    return tuple(index for index, facts in enumerate(table.facts) if facts.not_null)
 
 
 @lru_cache(_TABLES_KNOWN)

@@ -38,7 +38,7 @@ WHERE base.typtype <> 'd'
 """
 _COLUMNS: Final = """
 SELECT a.attname::text, a.atttypid::int8, a.attnotnull,
-  CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END
+  CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, 0) END -- locks no table
 FROM pg_attribute a
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %(oid)s::oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -57,7 +57,8 @@ def of_columns(
 ) -> tuple[ColumnFacts, ...]:
     """Return the facts of a table's columns, in their order, as of now.
 
-    Of a column that is gone, or has another type by now, those of its type alone.
+    Of a column that is gone, or has another type by now, those of its type alone; of a
+    type that is gone none.
     """
     types = _types(connection, {column.type_oid for column in columns})
     attributes = _attributes(connection, oid)
@@ -69,7 +70,7 @@ def _merged(
     types: Mapping[int, ColumnFacts],
     attributes: Mapping[str, _Attribute],
 ) -> ColumnFacts:
-    facts = types.get(column.type_oid, ColumnFacts(type_oid=column.type_oid))
+    facts = types.get(column.type_oid, ColumnFacts())
     attribute = attributes.get(column.name)
     if attribute is None or attribute.type_oid != column.type_oid:
         return facts

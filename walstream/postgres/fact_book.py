@@ -2,8 +2,8 @@
 
 The catalog is asked at each Relation message beyond all that was ever sent, since
 PostgreSQL sends one after DDL, also if it describes the same columns. A replay takes
-what is kept. A new label of an enum brings no Relation message: the row that has it
-asks.
+what is kept. A new label of an enum brings no Relation message, nor need the end of a
+NOT NULL: the row that has it asks.
 """
 
 from collections.abc import Sequence
@@ -91,6 +91,9 @@ class FactBook:
             found = column_facts.of_columns(connection, relation.oid, relation.columns)
         shape = shape_of(relation)
         history = self._history(relation.oid)
+        known = history.at(place, shape)
+        if known is not None:
+            found = _without_loss(found, known.columns)
         if history.learn(place, shape, _with(found, labels)):
             self._positions.write(FACTS.of(str(relation.oid)).entry(history.stored))
         self._asked[relation.oid] = place, shape, labels
@@ -103,15 +106,30 @@ class FactBook:
         return self._histories[oid]
 
 
+def _without_loss(
+    found: Sequence[ColumnFacts], known: Sequence[ColumnFacts]
+) -> tuple[ColumnFacts, ...]:
+    """Keep what was known of a column whose type is gone by now."""
+    return tuple(
+        now if now.type_name else before
+        for now, before in zip(found, known, strict=True)
+    )
+
+
 def _has(columns: Sequence[ColumnFacts], labels: Labels) -> bool:
-    return all(label in columns[index].labels for index, label in labels)
+    return all(
+        not columns[index].not_null if label is None else label in columns[index].labels
+        for index, label in labels
+    )
 
 
 def _with(columns: Sequence[ColumnFacts], labels: Labels) -> list[ColumnFacts]:
-    """Add labels that the catalog no longer has: renamed since, or of a lost type."""
+    """Add what the catalog no longer has: a label renamed since, a null forbidden."""
     found = list(columns)
     for index, label in labels:
-        if label not in found[index].labels:
+        if label is None:
+            found[index] = replace(found[index], not_null=False)
+        elif label not in found[index].labels:
             more = (*found[index].labels, label)
             found[index] = replace(found[index], labels=more)
     return found

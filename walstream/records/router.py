@@ -20,6 +20,8 @@ from walstream.records.key import KEY_FORMS, KeyForm
 _MAX_TOPIC: Final = 249  # Kafka's limit
 _WILD: Final = frozenset("*?")
 _ILLEGAL: Final = re.compile(rb"[^a-zA-Z0-9._-]")
+_ILLEGAL_IN_TEXT: Final = re.compile(r"[^a-zA-Z0-9._-]")
+_FIRST_PLANE: Final = 0xFFFF
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -43,9 +45,9 @@ def topic_part(text: str) -> str:
 
 def underscored(text: str) -> str:
     """Spell a name as Debezium does: each other character becomes `_`."""
-    return "".join(
-        character if _ILLEGAL.fullmatch(character.encode()) is None else "_"
-        for character in text
+    # Java counts a character beyond the first plane as two
+    return _ILLEGAL_IN_TEXT.sub(
+        lambda found: "_" * (1 + (ord(found.group()) > _FIRST_PLANE)), text
     )
 
 

@@ -40,3 +40,18 @@ def debezium_options(
         add_fields=tuple(told.add_fields),
         add_prefix=told.add_prefix,
     )
+
+
+def debezium_key_form(sink: RoutedSink, source: str) -> str:
+    """Name all that decides the bytes of a sink's keys, and so their partitions."""
+    told = sink.debezium
+    form: list[str] = [
+        told.adjust_fields,
+        told.decimal,
+        told.time,
+        told.interval,
+        told.binary,
+    ]
+    if told.schemas:
+        form += ["schemas", told.name or source, told.adjust, str(told.money_digits)]
+    return "debezium " + " ".join(form)

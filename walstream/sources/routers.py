@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from walstream.config import Config, KafkaSinkConfig, PackageSource, PostgresSource, dsn
 from walstream.config.sink import PackageSink, RoutedSink
 from walstream.errors import ConfigError, Repair
+from walstream.formats import DEBEZIUM
 from walstream.formats.context import Context, SourceOrigin
 from walstream.kafka import stored_topic
 from walstream.postgres.catalog import TableFacts
 from walstream.records.router import Router, RoutingRules
-from walstream.sources.debezium_options import debezium_options
+from walstream.sources.debezium_options import debezium_key_form, debezium_options
 
 
 class NotFull(ConfigError):
@@ -84,8 +85,11 @@ class Routers:
     def keys(self, sink: str, topic: str) -> str:
         """Spell what decides which partition of a topic a record goes to."""
         config = self.configs[sink]
+        form: str = config.key
+        if config.format in DEBEZIUM:
+            form = debezium_key_form(config, self._name)
         return stored_topic.keys_text(
-            config.partitioner, config.key, self[sink].partition_keys(topic)
+            config.partitioner, form, self[sink].partition_keys(topic)
         )
 
     def problems(

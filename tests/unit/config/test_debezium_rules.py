@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from walstream.config.debezium_rules import check_sink
-from walstream.config.sink import KafkaSinkConfig
+from walstream.config.sink import KafkaSinkConfig, LogSink
 
 
 def problems(**sink: Any) -> list[str]:
@@ -25,6 +25,7 @@ def test_a_plain_sink_is_fine() -> None:
     [
         ({"format": "op", "debezium": {"name": "app"}}, "sinks.k.debezium"),
         ({"format": "debezium", "key": "concat"}, "sinks.k.key"),
+        ({"format": "debezium", "strict": True}, "sinks.k.strict"),
         (
             {"format": "debezium", "split_key_updates": False},
             "sinks.k.split_key_updates",
@@ -38,3 +39,8 @@ def test_a_plain_sink_is_fine() -> None:
 )
 def test_what_has_no_effect_is_refused(sink: dict[str, Any], path: str) -> None:
     assert problems(**sink) == [path]
+
+
+def test_a_sink_that_only_prints_is_refused() -> None:
+    made = LogSink.model_validate({"kind": "log", "format": "debezium"})
+    assert [one.path for one in check_sink("k", made)] == [("sinks", "k", "format")]

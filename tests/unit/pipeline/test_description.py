@@ -38,7 +38,7 @@ class Informed(MemoryCompanion):
             self.waits -= 1
             return None
         self.asked.append((place, labels))
-        more = tuple(label for _, label in labels)
+        more = tuple(label for _, label in labels if label is not None)
         mood = replace(MOOD, labels=(*MOOD.labels, *more))
         self.known.learn(place, shape_of(relation), [TEXT, mood])
         return self.known
@@ -108,3 +108,14 @@ def test_facts_that_change_between_two_transactions_count_from_the_later() -> No
     assert row(assembler, "1", None).table.facts[0] == TEXT
     assembler.begin(Begin(200, 0, 8))
     assert row(assembler, "1", None).table.facts[0] == required
+
+
+def test_a_null_that_the_facts_forbid_is_asked_for() -> None:
+    companion = Informed()
+    assembler, descriptions = begun(companion)
+    assert descriptions.describe(RELATION, 7)
+    required = replace(TEXT, not_null=True)
+    companion.known.learn((100, 0), shape_of(RELATION), [required, MOOD])
+    assembler.describe(RELATION, KeyHistory([]), companion.known)
+    assert descriptions.complete(row(assembler, None, "ok"))
+    assert companion.asked[-1] == ((100, 0), ((0, None),))

@@ -4,6 +4,7 @@ import pytest
 
 from walstream.errors import ConfigError, HistoryError
 from walstream.formats.context import SourceOrigin
+from walstream.formats.debezium import names
 from walstream.op import Table
 from walstream.records.router import (
     Router,
@@ -12,6 +13,7 @@ from walstream.records.router import (
     Unmapped,
     matches,
     topic_part,
+    underscored,
 )
 
 TEMPLATE = "{schema}.{table}"
@@ -196,3 +198,11 @@ def test_partition_key_that_the_table_lacks_stops() -> None:
     mapped = router({"s.t": TopicMapping("x", ("gone",))})
     with pytest.raises(HistoryError, match="no column"):
         mapped.route(Table("s", "t", ("a",)), ORIGIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [("t", "t"), ("a b$", "a_b_"), ("é", "_"), ("\U0001f600x", "__x"), ("_-.", "_-.")],
+)
+def test_a_name_is_spelled_as_debezium_does(name: str, spelled: str) -> None:
+    assert underscored(name) == spelled == names.topic("", "", name)

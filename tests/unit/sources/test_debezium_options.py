@@ -5,7 +5,7 @@ from dataclasses import fields
 from walstream.config.debezium import Debezium
 from walstream.config.sink import LogSink
 from walstream.formats.debezium import DebeziumOptions
-from walstream.sources.debezium_options import debezium_options
+from walstream.sources.debezium_options import debezium_key_form, debezium_options
 
 
 def sink(**debezium: object) -> LogSink:
@@ -56,3 +56,14 @@ def test_no_option_is_forgotten() -> None:
     for name in same:
         assert getattr(made, name) != getattr(plain, name), name
     assert made.add_fields == ("op",)
+
+
+def test_what_moves_keys_is_told_by_their_form() -> None:
+    plain = debezium_key_form(sink(), "app")
+    same = sink(version="x", unknown=True, name="dbz")
+    assert debezium_key_form(same, "app") == plain
+    others = [sink(schemas=True), sink(decimal="string"), sink(adjust_fields="avro")]
+    forms = {debezium_key_form(one, "app") for one in others}
+    assert len({plain, *forms}) == len(others) + 1
+    schemas = debezium_key_form(sink(schemas=True), "app")
+    assert debezium_key_form(sink(schemas=True, name="dbz"), "app") != schemas

@@ -10,7 +10,7 @@ from walstream.formats.debezium.envelope import BACKFILL, BESIDE, EnvelopeEncode
 from walstream.formats.debezium.key import DebeziumKey
 from walstream.formats.debezium.message import MessageEncoder
 from walstream.formats.debezium.options import DebeziumOptions
-from walstream.formats.debezium.record import DebeziumRecords
+from walstream.formats.debezium.record import DebeziumRecords, DebeziumRowRecords
 from walstream.formats.debezium.row import UnwrappedEncoder
 from walstream.formats.debezium.sink_turn import SinkTurn
 from walstream.formats.debezium.transaction import HeartbeatRecords, TransactionRecords
@@ -21,6 +21,7 @@ __all__ = [
     "DebeziumKey",
     "DebeziumOptions",
     "DebeziumRecords",
+    "DebeziumRowRecords",
     "EnvelopeEncoder",
     "HeartbeatRecords",
     "MessageEncoder",

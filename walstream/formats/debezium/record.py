@@ -52,3 +52,9 @@ class DebeziumRecords:
         if needs_header(self._options, op, unwrapped=self._unwrapped):
             return [header(op)]
         return _NONE
+
+
+class DebeziumRowRecords(DebeziumRecords):
+    """Those of the unwrapped form, which has no record for a TRUNCATE."""
+
+    truncates: ClassVar = False

@@ -2,6 +2,7 @@
 
 import json
 
+from walstream.formats import ENCODERS, Context
 from walstream.formats.debezium import DebeziumOptions, DebeziumRecords, SinkTurn
 from walstream.op import Kind, ReplicationOp, Table
 
@@ -55,3 +56,11 @@ def test_rows_of_a_backfill_say_how_they_were_read() -> None:
 
 def test_a_key_is_of_the_columns_that_are_named() -> None:
     assert records().key([1]).render(INSERT) == b'{"v":"x"}'
+
+
+def test_only_the_envelope_has_a_form_for_a_truncate() -> None:
+    found = {
+        name: ENCODERS[name](TABLE, Context()).truncates
+        for name in ("debezium", "debezium_row")
+    }
+    assert found == {"debezium": True, "debezium_row": False}
