@@ -26,7 +26,7 @@ def schema() -> dict[str, Any]:
 def _masked(table: Mapping[str, Any], secrets: Secrets, *, scrub: bool = False) -> Any:
     shown: dict[str, Any] = {}
     for key, value in table.items():
-        if key == PROPERTY:
+        if key == PROPERTY and isinstance(value, str):
             continue  # the section says it
         if isinstance(value, Mapping):
             shown[key] = _masked(value, secrets, scrub=key in PRIVATE_TABLES)

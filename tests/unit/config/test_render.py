@@ -4,10 +4,11 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from walstream.config import Config, mask, schema
+from walstream.config.oauth import PROPERTY
 
 Load = Callable[..., Config]
 POLLED = {
@@ -40,6 +41,7 @@ def test_what_is_masked_reads_again_too(valid: str, load_text: Load) -> None:
 
 
 @given(TEXT, TEXT)
+@example(PROPERTY, "")
 def test_any_text_is_written_so_that_it_reads_the_same(key: str, value: str) -> None:
     written = {"state": f"x{value}", "sources": {key: POLLED}}
     printed = tomllib.loads(mask(Config.model_validate(written)))
