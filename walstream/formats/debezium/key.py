@@ -35,7 +35,7 @@ class DebeziumKey:
                 "type without a form",
                 hint="name other columns in partition_key, or set unknown = true",
             )
-        self._indexes = tuple(indexes)
+        self.indexes = tuple(indexes)
         self._parts = [
             (index, f"{json_text(columns.fields[index][0])}:", columns.types[index])
             for index in indexes
@@ -51,7 +51,7 @@ class DebeziumKey:
 
     def render(self, op: ReplicationOp) -> bytes | None:
         """Write the key of an op's record: of its new row, or of a deleted one."""
-        if not self._indexes or op.kind is Kind.TRUNCATE:
+        if not self.indexes or op.kind is Kind.TRUNCATE:
             return None
         fields = self._fields(op, op.new or op.old or ())
         return f"{self._before}{fields}{self._behind}".encode()

@@ -42,10 +42,14 @@ class DebeziumRecords:
         self.texts = self.columns.texts
         self.encode = self._made.encode
         self.values = self._made.values
+        self._key: DebeziumKey | None = None  # with its schema: not made for each op
 
     def key(self, indexes: Sequence[int]) -> DebeziumKey:
-        """Return what writes the keys, of these columns."""
-        return DebeziumKey(self.columns, self._options, indexes)
+        """Return what writes the keys, of these columns: once made, the same."""
+        wanted = tuple(indexes)
+        if self._key is None or self._key.indexes != wanted:
+            self._key = DebeziumKey(self.columns, self._options, wanted)
+        return self._key
 
     def headers(self, op: ReplicationOp) -> Headers:
         """Return the headers that name an op, where its value does not."""

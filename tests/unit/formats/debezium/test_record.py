@@ -64,3 +64,10 @@ def test_only_the_envelope_has_a_form_for_a_truncate() -> None:
         for name in ("debezium", "debezium_row")
     }
     assert found == {"debezium": True, "debezium_row": False}
+
+
+def test_the_key_of_the_same_columns_is_made_once() -> None:
+    made = records()
+    assert made.key([0]) is made.key((0,))
+    assert made.key([1]).render(INSERT) == b'{"v":"x"}'
+    assert made.key([0]).render(INSERT) == b'{"id":1}'
