@@ -19,3 +19,7 @@ def test_free_port_is_none_that_the_kernel_hands_out() -> None:
 def test_port_that_is_listened_to_is_not_free() -> None:
     with socket.create_server((HOST, 0)) as server:
         assert not is_free(server.getsockname()[1])
+
+
+def test_ports_of_one_server_differ() -> None:
+    assert len({free_port() for _ in range(150)}) == 150
