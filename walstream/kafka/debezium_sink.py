@@ -14,7 +14,7 @@ from walstream.formats import RecordEncoder
 from walstream.formats.debezium import DebeziumRecords, SinkTurn
 from walstream.kafka.debezium_losses import Losses
 from walstream.kafka.ordered_producer import Headers
-from walstream.kafka.sink import ALONE, KafkaSink
+from walstream.kafka.sink import KafkaSink
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
@@ -157,22 +157,21 @@ class DebeziumSink(KafkaSink):
         partition: int = -1,
     ) -> None:
         """Put a record in its partition, or park it."""
-        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
-        if size > topic.limit:
-            self._park(topic.too_large(op, key or b"", size), transaction)
-            return
         if partition < 0:
             deciding = target.aim.route.key.table_key if key is None else key
             count = topic.partitions
             partition = self._partition(deciding, count) if count > 1 else 0
-        standing = topic.headers(partition, self._headers)
-        if headers:
-            standing = [*(standing or ()), *headers]
-        stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
-        put = target.outbox.put
-        if value is not None and len(value) > ALONE:
-            put = target.outbox.put_alone
-        put(topic.name, value, key, partition, stamp, transaction, standing)
+        self._put_headed(
+            target.outbox,
+            topic,
+            key,
+            value,
+            op,
+            transaction,
+            headers,
+            partition,
+            topic.timestamp_ms(op.commit_time, self._clock.now_ms),
+        )
 
 
 def _records(target: Target) -> RecordEncoder:

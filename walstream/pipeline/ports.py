@@ -18,6 +18,7 @@ from walstream.pipeline.state_document import (
     StateDocument,
     StoredDocuments,
 )
+from walstream.records.producer_record import ProducerRecord
 from walstream.telemetry.tally import Tally
 
 
@@ -136,13 +137,12 @@ class NamedSink(Sink, Protocol):
     def tally(self) -> Tally: ...
 
     def put(
-        self,
-        key: bytes,
-        value: bytes,
-        op: ReplicationOp,
-        transaction: Transaction,
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
     ) -> None:
-        """Send an encoded record to the topic of `op`."""
+        """Send a record that was made of `op`.
+
+        Raises HistoryError for a topic or a partition that it may not name.
+        """
 
 
 class Membership(Protocol):

@@ -14,6 +14,7 @@ from walstream.formats.context import Context
 from walstream.formats.strict import Encode, whole_rows
 from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
+from walstream.records.named_topics import MAX_NAMED_TOPICS
 from walstream.records.record_key import with_own_key
 from walstream.records.router import Route, Router
 from walstream.telemetry.fields import SINK, TABLE
@@ -42,6 +43,7 @@ class SinkRules:
     meter: SinkMeter = field(default_factory=SinkMeter)
     # a process that stood still for longer may have lost its slot to another one
     frozen_after_ms: int = FROZEN_AFTER_MS
+    max_named_topics: int = MAX_NAMED_TOPICS  # that records may name themselves
 
 
 @dataclass(frozen=True, slots=True)

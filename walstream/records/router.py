@@ -169,6 +169,15 @@ class Router:
         self._check_template_topic(topic, plain, f"{schema}.{name}")
         return topic
 
+    def serves(self, topic: str) -> bool:
+        """Return whether ops go to a topic, of tables that were asked for so far."""
+        rules = self._rules
+        return (
+            topic in self._owners
+            or topic == rules.fallback
+            or any(mapping.topic == topic for mapping in rules.mappings.values())
+        )
+
     def _check_template_topic(self, topic: str, plain: str, full_name: str) -> None:
         """Compare with whose topic it is; `plain` is its name as if all were legal."""
         if len(topic) > _MAX_TOPIC or topic in (".", ".."):

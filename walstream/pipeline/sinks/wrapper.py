@@ -10,6 +10,7 @@ from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import NamedSink, SinkTopic
 from walstream.records.large_op import takes_large
+from walstream.records.producer_record import ProducerRecord
 from walstream.telemetry.fields import LSN, TABLE
 from walstream.telemetry.tally import Tally
 
@@ -64,14 +65,10 @@ class FrontSink:
         return self._sink.send(op, transaction)
 
     def put(
-        self,
-        key: bytes,
-        value: bytes,
-        op: ReplicationOp,
-        transaction: Transaction,
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
     ) -> None:
         """Send an encoded record."""
-        self._sink.put(key, value, op, transaction)
+        self._sink.put(record, op, transaction)
 
     def close(self) -> None:
         self._sink.close()
