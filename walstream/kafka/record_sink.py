@@ -14,15 +14,17 @@ from walstream.kafka.topic import Topic
 from walstream.kafka.topic_watch import TopicWatch
 from walstream.kafka.topics import Topics
 from walstream.lsn import show
-from walstream.op import EPOCH_S, ReplicationOp
+from walstream.op import EPOCH_S, MessageOp, ReplicationOp
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
 from walstream.records.encoding import EncodingPlan, SinkRules
+from walstream.records.message_records import MessageRecords, Write, stand_in
+from walstream.records.message_router import MessageRouter
 from walstream.records.named_topics import NamedTopics
 from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
 from walstream.records.partitioner import PARTITIONERS
 from walstream.records.producer_record import ProducerRecord
-from walstream.records.router import Router
+from walstream.records.router import Router, spelling
 from walstream.telemetry.tally import Tally
 
 _CLOSE_WAIT_S: Final = 3.0
@@ -49,7 +51,16 @@ class RecordSink:
         self._partition = PARTITIONERS[rules.partitioner]
         self._aims = EncodingPlan(rules, router)
         self._named = NamedTopics(router, rules.max_named_topics)
-        self._named.reserve(rules.parking)
+        for topic in (rules.parking, *rules.reserved):
+            self._named.reserve(topic)
+        self._messages: MessageRecords | None = None
+        if rules.messages is not None:
+            routed = MessageRouter(
+                rules.messages, spelling(rules.format), self._named.is_taken
+            )
+            self._messages = MessageRecords(
+                rules.name, routed, self._aims.tally, self._write_message()
+            )
         self._outboxes: ProducerPool | None = None
         self._fit = ProducerFit(rules.name, rules.meter, producer)
         # where this producer's records come from: once for each partition
@@ -136,10 +147,39 @@ class RecordSink:
                 return
         elif name not in self._named:
             self._named.admit(name, op)
+        self._put_at(name, record, op, transaction)
+
+    def put_aside(
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
+    ) -> None:
+        """Send a record of the sink's own, to the topic that it names."""
+        self._put_at(record.topic or "", record, op, transaction)
+
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        """Send a logical message, if it is wanted; False: no other before `ready`."""
+        if self._messages is None:
+            return True
+        record = self._messages.made(message)
+        if record is None:
+            return True
+        self.put_aside(record, stand_in(message), transaction)
+        return self._outbox_of(record.topic or "").has_room
+
+    def _write_message(self) -> Write | None:
+        """Return what makes the record of a message; None: its content is one."""
+        return None
+
+    def _put_at(
+        self,
+        name: str,
+        record: ProducerRecord,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
         outbox = self._outbox_of(name)
         topic = self._topics.known.get(name)
         if topic is None:
-            again = partial(RecordSink.put, self, record, op, transaction)
+            again = partial(self._put_at, name, record, op, transaction)
             self._await(name, outbox, transaction, again)
         else:
             self._put_made(outbox, topic, record, op, transaction)

@@ -12,7 +12,7 @@ from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
 from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Transaction
-from walstream.records.encoding import MAX_TABLES, SinkRules, TableEncoding
+from walstream.records.encoding import MAX_TABLES, SinkRules
 from walstream.records.oversize import RECORD_OVERHEAD
 from walstream.records.router import Router
 
@@ -38,7 +38,6 @@ class KafkaSink(RecordSink):
         super().__init__(rules, router, topics, producer=producer, expected=expected)
         self._tombstones = rules.tombstones
         self._targets: dict[Table, Target | None] = {}
-        self._given_aims: dict[Table, TableEncoding] = {}
         self._met: set[str] = set()  # topics that fit the outbox
 
     def knows(self, table: Table) -> bool:
@@ -83,11 +82,6 @@ class KafkaSink(RecordSink):
                 self._put_row(target, topic, op, transaction)
         return target.outbox.has_room
 
-    def aim_at(self, table: Table, aim: TableEncoding) -> None:
-        """Let ops of a table that no database has go where `aim` says; before any."""
-        self._given_aims[table] = aim
-        self._named.reserve(aim.route.topic)
-
     def rows_of(self, op: ReplicationOp) -> int:
         """Return how many records it becomes that are of a row; 0: it is dropped."""
         target = self._target(op.table)
@@ -105,7 +99,7 @@ class KafkaSink(RecordSink):
         if len(self._targets) >= MAX_TABLES:
             self._targets.clear()
         target = None
-        if (aim := self._given_aims.get(table) or self._aims.of(table)) is not None:
+        if (aim := self._aims.of(table)) is not None:
             self._named.keep_out(aim.route.topic, table)
             topic = self._topics.known.get(aim.route.topic)
             outbox = self._outbox_of(aim.route.topic)

@@ -35,6 +35,10 @@ class NamedTopics:
         """Keep a topic of the sink's own from records."""
         self._reserved.add(topic)
 
+    def is_taken(self, topic: str) -> bool:
+        """Return whether tables, or other records of the sink's own, have a topic."""
+        return topic in self._reserved or self._router.serves(topic)
+
     def admit(self, name: str, op: ReplicationOp) -> None:
         """Let a record of an op name a topic; raise HistoryError where it may not.
 
@@ -58,7 +62,7 @@ class NamedTopics:
         if name == self._router.topic(table.schema, table.name):
             self._own.add((name, table))
             return
-        if name in self._reserved or self._router.serves(name):
+        if self.is_taken(name):
             raise HistoryError(
                 f"{record} names the topic {name!r}, which has other records: their"
                 " readers would meet it",

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import structlog
 
 from walstream.lsn import show
-from walstream.op import ReplicationOp, Table
+from walstream.op import MessageOp, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
-from walstream.pipeline.ports import NamedSink, SinkTopic
+from walstream.pipeline.ports import NamedSink, SinkTopic, send_message
 from walstream.records.large_op import takes_large
 from walstream.records.producer_record import ProducerRecord
 from walstream.telemetry.fields import LSN, TABLE
@@ -63,6 +63,9 @@ class FrontSink:
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         return self._sink.send(op, transaction)
+
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        return send_message(self._sink, message, transaction)
 
     def put(
         self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
