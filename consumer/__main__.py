@@ -21,6 +21,7 @@ from consumer.op import Op
 from consumer.state.connection import refusal
 from consumer.tail import line
 from walstream.errors import ConfigError, WalstreamError
+from walstream.formats.debezium.options import UNAVAILABLE
 from walstream.telemetry import runtime
 
 _DSN_VARIABLE: Final = "CONSUMER_TARGET_DSN"
@@ -101,6 +102,7 @@ def _mirror(options: argparse.Namespace) -> None:
         tables=options.table or ["*"],
         patience_s=options.patience,
         row_positions=options.row_positions or None,
+        skip_truncates=options.skip_truncates,
     )
     IdempotentConsumer(
         mirror,
@@ -109,6 +111,7 @@ def _mirror(options: argparse.Namespace) -> None:
         topics=options.topic,
         kafka=_kafka(options),
         accept_source=options.accept_source,
+        unavailable=options.unavailable,
         connections=options.connections,
     ).run()
 
@@ -149,6 +152,12 @@ def _common(verb: argparse.ArgumentParser) -> None:
         help="a property of librdkafka",
     )
     verb.add_argument("--kafka-file", type=Path, help="a file of NAME=VALUE lines")
+    verb.add_argument(
+        "--unavailable",
+        default=UNAVAILABLE,
+        metavar="TEXT",
+        help="Debezium's placeholder of a value that was not sent",
+    )
     verb.add_argument("-v", "--verbose", action="store_true", help="log more (info)")
 
 
@@ -172,6 +181,11 @@ def _mirror_arguments(verb: argparse.ArgumentParser) -> None:
         "--row-positions",
         action="store_true",
         help="an older op never overwrites a newer one: for split_key_updates = false",
+    )
+    verb.add_argument(
+        "--skip-truncates",
+        action="store_true",
+        help="skip each TRUNCATE of format debezium: you empty the table yourself",
     )
     verb.add_argument(
         "--connections",

@@ -21,6 +21,7 @@ from psycopg import sql
 from psycopg.rows import tuple_row
 
 from consumer.handler import Fatal, Transaction
+from consumer.mirror.envelope import take_in, truncates
 from consumer.mirror.errors import MirrorError, RetryPatience, stop, translate
 from consumer.mirror.table_choice import matcher, servers_own
 from consumer.mirror.table_shape import TargetTable, load
@@ -28,7 +29,7 @@ from consumer.mirror.table_writer import Row, Rows
 from consumer.mirror.target_check import refuse_cascades, warn
 from consumer.mirror.write_batch import Later
 from consumer.mirror.write_order import WriteOrder
-from consumer.op import Op
+from consumer.op import EnvelopeOp, Op
 from walstream.op import Kind
 
 _log: Final = logging.getLogger("consumer.mirror")
@@ -51,7 +52,8 @@ class PostgresMirror:
     over. `patience_s` is how long an op is tried again that the target's constraints
     refuse. `row_positions` keeps each row's position in the target, so that no older
     op overwrites a newer one although they come in different partitions; by default
-    only for tables whose records have another key than the row's.
+    only for tables whose records have another key than the row's. `skip_truncates`
+    passes over each TRUNCATE that comes in an envelope of Debezium.
 
     Give the consumer the same DSN: what the mirror writes and how far it is commit
     together.
@@ -64,12 +66,14 @@ class PostgresMirror:
         *,
         patience_s: float = 60,
         row_positions: bool | None = None,
+        skip_truncates: bool = False,
     ) -> None:
         self._dsn = target_dsn
         self._wanted = matcher(tables)
         self._patience = RetryPatience(patience_s)
         self._order = WriteOrder(wanted=row_positions)
         self._shapes: dict[str, TargetTable] = {}
+        self._skip_truncates = skip_truncates
         self._told: set[str] = set()  # tables
         self._starting = threading.Lock()
         self._started: tuple[Any, ...] | None = None
@@ -196,6 +200,8 @@ class PostgresMirror:
                 raise stop(op, *_lacks(shape, lacking))
             self._order.look(tx, shape, op)
             self._shapes[name] = shape
+        if isinstance(op, EnvelopeOp):
+            take_in(tx, shape, op)
         return shape
 
     # --- one kind of op each
@@ -292,14 +298,19 @@ class PostgresMirror:
             else:
                 rows.delete(key)
 
-    def _truncate(self, rows: Rows, _: Op) -> None:
+    def _truncate(self, rows: Rows, op: Op) -> None:
+        if isinstance(op, EnvelopeOp) and not truncates(op, skip=self._skip_truncates):
+            return
         self._write_now(rows)
         rows.empty()
         self._order.forget(rows)
 
     def _old_key(self, rows: Rows, op: Op) -> Row | None:
-        """Find which row it was: another index than the target's key may tell."""
-        if not op.old:
+        """Find which row it was: another index than the target's key may tell.
+
+        An Update that came in an envelope has the key that it had.
+        """
+        if not op.old or (isinstance(op, EnvelopeOp) and op.kind is Kind.UPDATE):
             return None
         old = dict(op.old.items())
         if (key := rows.shape.key_of(old)) is not None:

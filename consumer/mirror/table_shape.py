@@ -12,6 +12,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import TupleRow, tuple_row
 
+from consumer.mirror.envelope_fit import ColumnType, Fit
 from consumer.mirror.position_store import GENERAL, KeyType, Store
 from consumer.pg_catalog import pinned
 
@@ -156,6 +157,8 @@ class TargetTable:
     store: Store = GENERAL  # of its rows' positions
     statements: dict[object, str] = field(default_factory=dict)
     fitting: set[tuple[str, ...]] = field(default_factory=set)  # columns that are here
+    types: Mapping[str, ColumnType] | None = None  # None: not asked for
+    fits: dict[object, Fit] = field(default_factory=dict)  # by the records' shape
 
     @property
     def full_name(self) -> str:
