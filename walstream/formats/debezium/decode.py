@@ -73,8 +73,8 @@ class EnvelopeDecoder:
     ) -> Envelope | None:
         told = found["schema"] if "payload" in found else None
         envelope = found.get("payload", found)
-        names = _key_names(key)
-        if _is_other(envelope, names):
+        names = key_names(key)
+        if is_other(envelope, names):
             return None
         source = envelope["source"]
         if source["connector"] != CONNECTOR:
@@ -127,7 +127,7 @@ class EnvelopeDecoder:
         return row
 
 
-def _is_other(envelope: Mapping[str, Any], key: tuple[str, ...]) -> bool:
+def is_other(envelope: Mapping[str, Any], key: tuple[str, ...]) -> bool:
     """Return whether it is BEGIN or END of a transaction, or a heartbeat."""
     names = envelope.keys()
     if names == _BOUNDARY:
@@ -143,7 +143,7 @@ def _field_schemas(told: Mapping[str, Any]) -> Schemas:
     return {}
 
 
-def _key_names(key: bytes | None) -> tuple[str, ...]:
+def key_names(key: bytes | None) -> tuple[str, ...]:
     """Return the names of a key's columns, as far as it is an object."""
     if key is None:
         return ()
