@@ -72,9 +72,8 @@ _FORMS: Final[dict[str, frozenset[str]]] = {
     "bit": frozenset({f"{_DATA}Bits", "boolean"}),
     "date": _DATES,
     "time": frozenset({f"{_TIME}MicroTime", f"{_TIME}NanoTime", f"{_TIME}IsoTime"}),
-    "timestamp": frozenset(
-        {f"{_TIME}MicroTimestamp", f"{_TIME}NanoTimestamp", f"{_TIME}IsoTimestamp"}
-    ),
+    # in nanoseconds, what lies behind the year 2262 is written as infinity
+    "timestamp": frozenset({f"{_TIME}MicroTimestamp", f"{_TIME}IsoTimestamp"}),
     "timetz": frozenset({f"{_TIME}ZonedTime"}),
     "timestamptz": frozenset({_ZONED}),
     "interval": frozenset({f"{_TIME}Interval"}),
