@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from consumer.op import ConsumerRecord, Op
 from consumer.values import Values
@@ -64,11 +64,11 @@ def _where(record: ConsumerRecord) -> str:
     return f"{record.topic}[{record.partition}]"
 
 
-def _fields(fields: Mapping[str, Any]) -> str:
+def _fields(fields: Mapping[str, object]) -> str:
     return " ".join(f"{_text(name)}={_json(value)}" for name, value in fields.items())
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     if value is None or isinstance(value, str):
         return _text(value)
     return json.dumps(value, separators=(",", ":"))

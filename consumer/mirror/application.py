@@ -17,14 +17,13 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
-from psycopg import sql
 from psycopg.rows import tuple_row
 
 from consumer.handler import Fatal, Transaction
 from consumer.mirror.envelope import take_in, truncates
 from consumer.mirror.errors import MirrorError, RetryPatience, stop, translate
 from consumer.mirror.table_choice import matcher, servers_own
-from consumer.mirror.table_shape import TargetTable, load
+from consumer.mirror.table_shape import TargetTable, lacks, load
 from consumer.mirror.table_writer import Row, Rows
 from consumer.mirror.target_check import refuse_cascades, warn
 from consumer.mirror.write_batch import Later
@@ -197,7 +196,7 @@ class PostgresMirror:
                     f"pg_dump --schema-only --table='{name}' SOURCE | psql TARGET",
                 )
             if lacking := shape.missing(op.table.columns):
-                raise stop(op, *_lacks(shape, lacking))
+                raise stop(op, *lacks(shape, lacking))
             self._order.look(tx, shape, op)
             self._shapes[name] = shape
         if isinstance(op, EnvelopeOp):
@@ -339,17 +338,3 @@ _APPLY: Final[dict[Kind, Callable[[PostgresMirror, Rows, Op], None]]] = {
     Kind.DELETE: PostgresMirror._delete,  # noqa: SLF001
     Kind.TRUNCATE: PostgresMirror._truncate,  # noqa: SLF001
 }
-
-
-def _lacks(shape: TargetTable, columns: Sequence[str]) -> tuple[str, str]:
-    adds = ", ".join(
-        sql.SQL("ADD COLUMN {} <its type in the source>")
-        .format(sql.Identifier(column))
-        .as_string()
-        for column in columns
-    )
-    table = sql.Identifier(shape.schema, shape.name).as_string()
-    return (
-        f"the target lacks {', '.join(columns)}",
-        f"run ALTER TABLE {table} {adds};",
-    )

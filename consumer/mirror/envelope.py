@@ -22,8 +22,8 @@ def take_in(tx: Transaction, shape: TargetTable, op: EnvelopeOp) -> None:
     if op.kind is Kind.TRUNCATE:
         return
     fitting = _fit(tx, shape, op)
-    if fitting.refusal is not None:
-        raise stop(op, fitting.refusal.what, fitting.refusal.hint)
+    if fitting.misfit is not None:
+        raise stop(op, fitting.misfit.what, fitting.misfit.hint)
     if op.old:
         _refuse_uncertain(shape, op, fitting)
     op.convert(fitting.conversions)

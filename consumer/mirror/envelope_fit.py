@@ -1,4 +1,4 @@
-"""What a target's table can take of Debezium's records, without a wrong value.
+"""Fit of Debezium's records into a target's table: the types that come back.
 
 A record's schema tells how a value was written, and the target how it is kept: one that
 lost digits, months or the offset of its unit on the way is refused, with what cures it.
@@ -128,8 +128,8 @@ class ColumnType(NamedTuple):
     element: str | None
 
 
-class Refusal(NamedTuple):
-    """Why a column cannot be mirrored, and what cures it."""
+class Misfit(NamedTuple):
+    """Reason why a column cannot be mirrored, and what cures it."""
 
     what: str
     hint: str
@@ -137,9 +137,9 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class Fit:
-    """How records of one shape go into a table."""
+    """Outcome for records of one shape: a reason to stop, or what is to be done."""
 
-    refusal: Refusal | None = None
+    misfit: Misfit | None = None
     conversions: dict[str, Convert] = field(default_factory=dict)
     printed: bool = True  # are the texts those that PostgreSQL prints?
 
@@ -167,10 +167,10 @@ def forms(op: EnvelopeOp) -> tuple[str, ...] | None:
     return tuple(_form(op.schemas.get(name, {})) for name in op.table.columns)
 
 
-def _form(schema: Mapping[str, Any]) -> str:
-    kind = schema.get("type")
-    if kind == "array" and "name" not in schema:
-        return f"{_ITEMS}{_form(schema.get('items', {}))}"
+def _form(schema: Mapping[str, object]) -> str:
+    kind, items = schema.get("type"), schema.get("items")
+    if kind == "array" and "name" not in schema and isinstance(items, dict):
+        return f"{_ITEMS}{_form(items)}"
     return str(schema.get("name") or kind)
 
 
@@ -183,14 +183,14 @@ def fit(
     made = Fit()
     for name, kind in types.items():
         if name not in columns and not _has_form(kind):
-            made.refusal = _left_out(name, kind)
+            made.misfit = _left_out(name, kind)
             return made
     for index, name in enumerate(columns):
         if name not in types:
             continue  # a generated one: the target computes it
         kind, form = types[name], None if written is None else written[index]
-        made.refusal = _refusal(name, kind, form)
-        if made.refusal is not None:
+        made.misfit = _misfit(name, kind, form)
+        if made.misfit is not None:
             return made
         convert = _conversion(kind, form)
         if convert is not None:
@@ -200,19 +200,19 @@ def fit(
     return made
 
 
-def _refusal(name: str, kind: ColumnType, form: str | None) -> Refusal | None:
+def _misfit(name: str, kind: ColumnType, form: str | None) -> Misfit | None:
     what = f"column {name} ({kind.shown}): "
     if not _has_form(kind):
         return _left_out(name, kind)
     if form is None:
         told = kind.element if kind.kind == "array" else kind.kind
         if told in _UNTOLD or (kind.kind == "array" and told == "date"):
-            return Refusal(f"{what}without a schema its values have no unit", _SCHEMAS)
+            return Misfit(f"{what}without a schema its values have no unit", _SCHEMAS)
         return None
     if form in _accepted(kind):
         return None
     cure = _CURES.get(kind.element or kind.kind, _OTHER)
-    return Refusal(f"{what}its value does not come back from {form}", cure)
+    return Misfit(f"{what}its value does not come back from {form}", cure)
 
 
 def _accepted(kind: ColumnType) -> frozenset[str]:
@@ -232,9 +232,9 @@ def _has_form(kind: ColumnType) -> bool:
     return kind.kind in _FORMS
 
 
-def _left_out(name: str, kind: ColumnType) -> Refusal:
+def _left_out(name: str, kind: ColumnType) -> Misfit:
     what = f"column {name} ({kind.shown}): Debezium's records lack its values, or part"
-    return Refusal(what, f"{_OTHER}, or drop the column in the target")
+    return Misfit(what, f"{_OTHER}, or drop the column in the target")
 
 
 def _conversion(kind: ColumnType, form: str | None) -> Convert | None:

@@ -4,12 +4,13 @@ Read from the target's catalog within the consumer's own transaction, so that it
 database that is written to.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import TupleRow, tuple_row
 
 from consumer.mirror.envelope_fit import ColumnType, Fit
@@ -227,6 +228,21 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
         and len(arrays) == len(columns),
         arrays=arrays,
         equal=dict(zip(names, operators, strict=True)),
+    )
+
+
+def lacks(shape: TargetTable, columns: Sequence[str]) -> tuple[str, str]:
+    """Return that a table lacks columns, and what adds them."""
+    adds = ", ".join(
+        sql.SQL("ADD COLUMN {} <its type in the source>")
+        .format(sql.Identifier(column))
+        .as_string()
+        for column in columns
+    )
+    table = sql.Identifier(shape.schema, shape.name).as_string()
+    return (
+        f"the target lacks {', '.join(columns)}",
+        f"run ALTER TABLE {table} {adds};",
     )
 
 

@@ -37,7 +37,7 @@ _BOUNDARIES: Final = ("BEGIN", "END")
 
 
 class Envelope(NamedTuple):
-    """What one record says of a row or a table."""
+    """Content of a record: the op of a row or of a table."""
 
     op: ReplicationOp  # of its table the key is what the record's key names
     exact: bool  # is its position walstream's own: see `position`
@@ -57,10 +57,10 @@ class EnvelopeDecoder:
         key: bytes | None = None,
         headers: Mapping[str, bytes] = _NO_HEADERS,
     ) -> Envelope | None:
-        """Read one record; raise WalstreamError for what is no record of Debezium.
+        """Read one record; raise WalstreamError for all other records.
 
         None: a logical message, BEGIN or END of a transaction, a heartbeat. Values that
-        were not sent come back as OMITTED. A key that is no object names no columns.
+        were not sent come back as OMITTED. Keys of another form name no columns.
         """
         try:
             return self._read(orjson.loads(value), key, headers)
@@ -162,7 +162,7 @@ def _table(
 ) -> Table:
     """Make one Table for all ops that look alike.
 
-    A key with a name that is no column's is not the row's: it may have been routed.
+    A key that names other things than columns is not the row's: a router made it.
     """
     if not (isinstance(schema, str) and isinstance(name, str)):
         raise TypeError

@@ -22,7 +22,7 @@ HEADER: Final = "walstream-position"
 _OURS: Final = "walstream"  # what `source.version` begins with, unless it is set
 
 
-class Position(NamedTuple):
+class OpPosition(NamedTuple):
     """The position of an op, as far as its record tells it."""
 
     lsn: Lsn
@@ -45,20 +45,20 @@ def needs_header(
     return unwrapped or op.snapshot or not told
 
 
-def position(envelope: Mapping[str, Any], headers: Mapping[str, bytes]) -> Position:
+def position(envelope: Mapping[str, Any], headers: Mapping[str, bytes]) -> OpPosition:
     """Read the position of an envelope's op.
 
     Raises ValueError, TypeError or KeyError for another shape.
     """
     named = headers.get(HEADER)
     if named is not None:
-        return Position(*read_header(named), exact=True)
+        return OpPosition(*read_header(named), exact=True)
     source, block = envelope["source"], envelope.get("transaction")
     order = int(block["total_order"]) - 1 if block else 0
     if block and str(source.get("version")).startswith(_OURS):
         lsn = int(orjson.loads(source["sequence"])[0])
-        return Position(*_checked(lsn, order), exact=True)
-    return Position(*_checked(source.get("lsn") or 0, order), exact=False)
+        return OpPosition(*_checked(lsn, order), exact=True)
+    return OpPosition(*_checked(source.get("lsn") or 0, order), exact=False)
 
 
 def read_header(value: bytes) -> tuple[Lsn, int]:
