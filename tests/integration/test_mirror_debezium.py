@@ -355,6 +355,7 @@ def test_with_positions_a_row_keeps_the_newest_of_its_own_lsns(
     assert database.fetch("SELECT a FROM t") == [(2,)]
     # read beside the stream: it has no place, and is as new as what came before it
     target.apply(row("r", 3, lsn=None, snapshot="incremental"))
+    assert database.fetch("SELECT a FROM t") == [(3,)]
     target.apply(row("u", 4, lsn=91))
     assert database.fetch("SELECT a FROM t") == [(4,)]
 
