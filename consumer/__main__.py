@@ -9,18 +9,20 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from consumer.basic import BasicConsumer
+from consumer.handler import BasicHandler
 from consumer.idempotent import IdempotentConsumer
 from consumer.mirror import PostgresMirror
-from consumer.op import Op
+from consumer.op import ConsumerRecord, Op
 from consumer.state.connection import refusal
-from consumer.tail import line
+from consumer.tail import line, other_line
 from walstream.errors import ConfigError, WalstreamError
+from walstream.formats.debezium.options import UNAVAILABLE
 from walstream.telemetry import runtime
 
 _DSN_VARIABLE: Final = "CONSUMER_TARGET_DSN"
@@ -83,13 +85,46 @@ def _tail(options: argparse.Namespace) -> None:
         kafka["auto.offset.reset"] = "latest"
 
     def show(op: Op) -> None:
-        text = (op.record.value or b"").decode() if options.json else line(op)
-        # one write, since partitions are read by a thread each
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        _write(op.record, None if options.json else line(op))
 
     group = options.group or f"tail-{runtime.token_hex(6)}"
-    BasicConsumer(show, group=group, topics=options.topic, kafka=kafka).run()
+    _Tail(
+        show,
+        group=group,
+        topics=options.topic,
+        kafka=kafka,
+        unavailable=options.unavailable,
+        as_json=options.json,
+    ).run()
+
+
+class _Tail(BasicConsumer):
+    """Shows what holds no op, too, where another consumer skips it or stops."""
+
+    def __init__(self, show: BasicHandler, *, as_json: bool, **options: Any) -> None:
+        self._as_json = as_json
+        super().__init__(show, **options)
+
+    def _op_of(self, record: ConsumerRecord) -> Op | None:
+        try:
+            op, error = super()._op_of(record), None
+        except WalstreamError as refused:
+            op, error = None, refused
+        if op is None and record.value is not None:
+            text = other_line(record)
+            if text is None and error is not None:
+                raise error
+            if text is not None:
+                _write(record, None if self._as_json else text)
+        return op
+
+
+def _write(record: ConsumerRecord, text: str | None) -> None:
+    """Write a line; without a text the record's value itself."""
+    shown = (record.value or b"").decode() if text is None else text
+    # one write, since partitions are read by a thread each
+    sys.stdout.write(f"{shown}\n")
+    sys.stdout.flush()
 
 
 def _mirror(options: argparse.Namespace) -> None:
@@ -101,6 +136,7 @@ def _mirror(options: argparse.Namespace) -> None:
         tables=options.table or ["*"],
         patience_s=options.patience,
         row_positions=options.row_positions or None,
+        skip_truncates=options.skip_truncates,
     )
     IdempotentConsumer(
         mirror,
@@ -109,6 +145,7 @@ def _mirror(options: argparse.Namespace) -> None:
         topics=options.topic,
         kafka=_kafka(options),
         accept_source=options.accept_source,
+        unavailable=options.unavailable,
         connections=options.connections,
     ).run()
 
@@ -149,6 +186,12 @@ def _common(verb: argparse.ArgumentParser) -> None:
         help="a property of librdkafka",
     )
     verb.add_argument("--kafka-file", type=Path, help="a file of NAME=VALUE lines")
+    verb.add_argument(
+        "--unavailable",
+        default=UNAVAILABLE,
+        metavar="TEXT",
+        help="Debezium's placeholder of a value that was not sent",
+    )
     verb.add_argument("-v", "--verbose", action="store_true", help="log more (info)")
 
 
@@ -172,6 +215,11 @@ def _mirror_arguments(verb: argparse.ArgumentParser) -> None:
         "--row-positions",
         action="store_true",
         help="an older op never overwrites a newer one: for split_key_updates = false",
+    )
+    verb.add_argument(
+        "--skip-truncates",
+        action="store_true",
+        help="skip each TRUNCATE of format debezium: you empty the table yourself",
     )
     verb.add_argument(
         "--connections",

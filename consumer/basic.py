@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 from confluent_kafka import Message
 
-from consumer.decoder import op_of, record_of
+from consumer.decoder import Decoder, record_of
 from consumer.error_text import handler_failed
 from consumer.group.assigned_partition import AssignedPartition, Pause
 from consumer.group.batch_limit import BatchLimit
@@ -37,6 +37,7 @@ from consumer.poison import OnPoison, checked, meet
 from consumer.router import BasicRouter, BasicRoutes, routes_of
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient, WalstreamError
+from walstream.formats.debezium.options import UNAVAILABLE
 from walstream.op import Kind
 from walstream.pipeline.backoff import Backoff
 from walstream.telemetry import runtime
@@ -74,6 +75,7 @@ class BasicConsumer(GroupMember, BasicRoutes):
         kafka: ClientProperties,
         batch: int = 1000,
         linger: float = 0.0,
+        unavailable: str = UNAVAILABLE,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
         stop_timeout: float = 30.0,
@@ -81,16 +83,19 @@ class BasicConsumer(GroupMember, BasicRoutes):
         """`kafka` takes librdkafka's properties; times are in seconds.
 
         `linger` is how long `handle_batch` waits for `batch` ops of a partition.
+        `unavailable` is what stands in Debezium's records for an unchanged TOAST value.
         """
         check_batch(app, batch, linger)
         super().__init__(
             group=group, topics=topics, kafka=kafka, stop_timeout=stop_timeout
         )
         self._loop = EventLoop()
+        self._decoder = Decoder(unavailable)
         app = BasicRouter() if app is None else app
         self.routes = routes_of(app)
         self.routes.metrics = metrics
         self._options = BasicOptions(
+            self._op_of,
             basic_handler(app),
             checked(on_poison, coroutines=True),
             metrics,
@@ -103,6 +108,9 @@ class BasicConsumer(GroupMember, BasicRoutes):
 
     def _work(self, lane: AssignedPartition) -> "BasicWork":
         return BasicWork(lane, self._options)
+
+    def _op_of(self, record: ConsumerRecord) -> Op | None:
+        return self._decoder.op_of(record)
 
     def _prepare(self) -> None:
         self.routes.require()
@@ -119,6 +127,7 @@ class BasicConsumer(GroupMember, BasicRoutes):
 
 @dataclass(frozen=True, slots=True)
 class BasicOptions:
+    decode: Callable[[ConsumerRecord], Op | None]
     handler: Callable[[Op], object]
     on_poison: OnPoison
     metrics: Metrics
@@ -230,7 +239,7 @@ class BasicWork:
         for taken, message in enumerate(messages[start:]):
             record = record_of(message, place)
             try:
-                op = None if record.value is None else op_of(record)
+                op = self._options.decode(record)
             except WalstreamError:
                 if taken:
                     return ops, taken
@@ -282,13 +291,11 @@ class BasicWork:
 
     def _op(self, record: ConsumerRecord) -> Op | None:
         """Decode; None for what is passed over."""
-        if record.value is None:
-            return None
+        options = self._options
         try:
-            return op_of(record)
+            return options.decode(record)
         except WalstreamError as error:
             self._count(Measure.POISON, 1)
-            options = self._options
             meet(options.on_poison, record, error, options.result_of)
             return None
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from psycopg import OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
+from consumer.decoder import Decoder
 from consumer.group.assigned_partition import AssignedPartition
 from consumer.group.member import GroupMember
 from consumer.group.settings import (
@@ -39,6 +40,7 @@ from consumer.state.session import SessionOptions
 from consumer.state.source import AcceptSource
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import PermissionLacking
+from walstream.formats.debezium.options import UNAVAILABLE
 from walstream.pipeline.backoff import Backoff
 
 _log = logging.getLogger(__name__)
@@ -81,6 +83,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         linger: float = 0.0,
         barrier_timeout: float = 300.0,
         accept_source: AcceptSource = None,
+        unavailable: str = UNAVAILABLE,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
         stop_timeout: float = 30.0,
@@ -89,7 +92,8 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
 
         `accept_source` names the source to go on with when the topics' source changed
         (the error that stops the consumer then prints it); True accepts any. `linger`
-        is how long `handle_batch` waits for `batch` ops of a partition.
+        is how long `handle_batch` waits for `batch` ops of a partition. `unavailable`
+        is what stands in Debezium's records for an unchanged TOAST value.
         """
         check_batch(app, batch, linger)
         if connections < 1:
@@ -125,6 +129,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
                 frozen_s=session_timeout_s(self._settings),
                 from_earliest=from_earliest(self._settings),
             ),
+            decoder=Decoder(unavailable),
             hooks=batch_hooks(app),
             batch_handler=idempotent_batch_handler(app),
         )

@@ -4,12 +4,15 @@ Rows are wrapped when they are looked at: most of an op's cost is not paid by a 
 that needs one column.
 """
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from consumer.values import Values
+from walstream.formats.debezium.decode import Envelope, Schemas
 from walstream.lsn import Lsn, show
 from walstream.op import Kind, ReplicationOp, Table
+from walstream.row import Row, Value
 
 
 class ConsumerRecord(NamedTuple):
@@ -35,8 +38,8 @@ class ConsumerRecord(NamedTuple):
 class Op:
     """One change of one row, or the truncation of a table.
 
-    `(lsn, seq_id)` names it, the same in every replay. `new` and `old` are the rows;
-    the one that an op does not have is empty, and false in an `if`.
+    `(lsn, seq_id)` names it, the same in every replay: see `exact`. `new` and `old` are
+    the rows; the one that an op does not have is empty, and false in an `if`.
     """
 
     __slots__ = ("_new", "_old", "_op", "record")
@@ -72,6 +75,16 @@ class Op:
         return self._op.seq_id
 
     @property
+    def exact(self) -> bool:
+        """Return whether `(lsn, seq_id)` is walstream's name of the op, and unique.
+
+        Records that Debezium itself wrote have their row's own LSN instead, and the
+        order in the transaction: other ops may have the same, or one that is greater
+        although they were committed before.
+        """
+        return True
+
+    @property
     def snapshot(self) -> bool:
         """Return a backfilled row, which was there before the stream began."""
         return self._op.snapshot
@@ -101,3 +114,55 @@ class Op:
             f"<{self.kind.value} {self.table.full_name}"
             f" {show(self.lsn)} {self.seq_id} in {self.record!r}>"
         )
+
+
+class EnvelopeOp(Op):
+    """An op that came in an envelope of Debezium.
+
+    `topic_partitions` is what a Truncate needs to know: its record stands in one
+    partition alone; 0 is not known.
+    """
+
+    __slots__ = ("_converted", "_exact", "schemas", "topic_partitions")
+
+    schemas: Schemas | None
+    topic_partitions: int
+    _converted: bool
+    _exact: bool
+
+    @classmethod
+    def read(cls, envelope: Envelope, record: ConsumerRecord) -> "EnvelopeOp":
+        """Wrap what an envelope says."""
+        made = cls(envelope.op, record)
+        made._exact = envelope.exact
+        made._converted = False
+        made.schemas = envelope.schemas
+        made.topic_partitions = 0
+        return made
+
+    @property
+    def exact(self) -> bool:
+        return self._exact
+
+    def convert(self, by_column: Mapping[str, Callable[[str], Value]]) -> None:
+        """Rewrite the texts of these columns, in both rows; the first time alone."""
+        if self._converted:
+            return
+        self._converted = True
+        for place, name in enumerate(self.table.columns):
+            if name in by_column:
+                self._op.new = _rewritten(self._op.new, place, by_column[name])
+                self._op.old = _rewritten(self._op.old, place, by_column[name])
+        self._new = self._old = None
+
+    @property
+    def key_names(self) -> frozenset[str]:
+        """Name the row's columns that the record's key has."""
+        table = self.table
+        return frozenset(table.columns[index] for index in table.key)
+
+
+def _rewritten(row: Row | None, place: int, by: Callable[[str], Value]) -> Row | None:
+    if row is None or not isinstance(value := row[place], str):
+        return row
+    return [*row[:place], by(value), *row[place + 1 :]]

@@ -17,18 +17,18 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
-from psycopg import sql
 from psycopg.rows import tuple_row
 
 from consumer.handler import Fatal, Transaction
+from consumer.mirror.envelope import take_in, truncates
 from consumer.mirror.errors import MirrorError, RetryPatience, stop, translate
 from consumer.mirror.table_choice import matcher, servers_own
-from consumer.mirror.table_shape import TargetTable, load
+from consumer.mirror.table_shape import TargetTable, lacks, load
 from consumer.mirror.table_writer import Row, Rows
 from consumer.mirror.target_check import refuse_cascades, warn
 from consumer.mirror.write_batch import Later
 from consumer.mirror.write_order import WriteOrder
-from consumer.op import Op
+from consumer.op import EnvelopeOp, Op
 from walstream.op import Kind
 
 _log: Final = logging.getLogger("consumer.mirror")
@@ -51,7 +51,8 @@ class PostgresMirror:
     over. `patience_s` is how long an op is tried again that the target's constraints
     refuse. `row_positions` keeps each row's position in the target, so that no older
     op overwrites a newer one although they come in different partitions; by default
-    only for tables whose records have another key than the row's.
+    only for tables whose records have another key than the row's. `skip_truncates`
+    passes over each TRUNCATE that comes in an envelope of Debezium.
 
     Give the consumer the same DSN: what the mirror writes and how far it is commit
     together.
@@ -64,12 +65,14 @@ class PostgresMirror:
         *,
         patience_s: float = 60,
         row_positions: bool | None = None,
+        skip_truncates: bool = False,
     ) -> None:
         self._dsn = target_dsn
         self._wanted = matcher(tables)
         self._patience = RetryPatience(patience_s)
         self._order = WriteOrder(wanted=row_positions)
         self._shapes: dict[str, TargetTable] = {}
+        self._skip_truncates = skip_truncates
         self._told: set[str] = set()  # tables
         self._starting = threading.Lock()
         self._started: tuple[Any, ...] | None = None
@@ -193,9 +196,11 @@ class PostgresMirror:
                     f"pg_dump --schema-only --table='{name}' SOURCE | psql TARGET",
                 )
             if lacking := shape.missing(op.table.columns):
-                raise stop(op, *_lacks(shape, lacking))
+                raise stop(op, *lacks(shape, lacking))
             self._order.look(tx, shape, op)
             self._shapes[name] = shape
+        if isinstance(op, EnvelopeOp):
+            take_in(tx, shape, op)
         return shape
 
     # --- one kind of op each
@@ -292,14 +297,19 @@ class PostgresMirror:
             else:
                 rows.delete(key)
 
-    def _truncate(self, rows: Rows, _: Op) -> None:
+    def _truncate(self, rows: Rows, op: Op) -> None:
+        if isinstance(op, EnvelopeOp) and not truncates(op, skip=self._skip_truncates):
+            return
         self._write_now(rows)
         rows.empty()
         self._order.forget(rows)
 
     def _old_key(self, rows: Rows, op: Op) -> Row | None:
-        """Find which row it was: another index than the target's key may tell."""
-        if not op.old:
+        """Find which row it was: another index than the target's key may tell.
+
+        An Update that came in an envelope has the key that it had.
+        """
+        if not op.old or (isinstance(op, EnvelopeOp) and op.kind is Kind.UPDATE):
             return None
         old = dict(op.old.items())
         if (key := rows.shape.key_of(old)) is not None:
@@ -328,17 +338,3 @@ _APPLY: Final[dict[Kind, Callable[[PostgresMirror, Rows, Op], None]]] = {
     Kind.DELETE: PostgresMirror._delete,  # noqa: SLF001
     Kind.TRUNCATE: PostgresMirror._truncate,  # noqa: SLF001
 }
-
-
-def _lacks(shape: TargetTable, columns: Sequence[str]) -> tuple[str, str]:
-    adds = ", ".join(
-        sql.SQL("ADD COLUMN {} <its type in the source>")
-        .format(sql.Identifier(column))
-        .as_string()
-        for column in columns
-    )
-    table = sql.Identifier(shape.schema, shape.name).as_string()
-    return (
-        f"the target lacks {', '.join(columns)}",
-        f"run ALTER TABLE {table} {adds};",
-    )

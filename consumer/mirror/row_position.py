@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 
 from consumer.mirror.position_store import GENERAL, Store
 from consumer.mirror.source_generation import LOCK
-from consumer.op import Op
+from consumer.op import EnvelopeOp, Op
 from consumer.pg_catalog import IS
 
 Connection = psycopg.Connection[Any]
@@ -141,6 +141,9 @@ def decides(op: Op, key: Key, *, ask: bool = True) -> Decides:
     raw = op.record.key
     if raw is None or keys_moved(op):
         return Decides.NO
+    if isinstance(op, EnvelopeOp):  # its key names its columns
+        names = op.key_names
+        return Decides.YES if names and names <= key.keys() else Decides.NO
     texts, name = list(key.values()), op.table.full_name
     try:
         found = json.loads(raw)

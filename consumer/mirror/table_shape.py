@@ -4,14 +4,16 @@ Read from the target's catalog within the consumer's own transaction, so that it
 database that is written to.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import TupleRow, tuple_row
 
+from consumer.mirror.envelope_fit import ColumnType, Fit
 from consumer.mirror.position_store import GENERAL, KeyType, Store
 from consumer.pg_catalog import pinned
 
@@ -156,6 +158,8 @@ class TargetTable:
     store: Store = GENERAL  # of its rows' positions
     statements: dict[object, str] = field(default_factory=dict)
     fitting: set[tuple[str, ...]] = field(default_factory=set)  # columns that are here
+    types: Mapping[str, ColumnType] | None = None  # None: not asked for
+    fits: dict[object, Fit] = field(default_factory=dict)  # by the records' shape
 
     @property
     def full_name(self) -> str:
@@ -224,6 +228,21 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
         and len(arrays) == len(columns),
         arrays=arrays,
         equal=dict(zip(names, operators, strict=True)),
+    )
+
+
+def lacks(shape: TargetTable, columns: Sequence[str]) -> tuple[str, str]:
+    """Return that a table lacks columns, and what adds them."""
+    adds = ", ".join(
+        sql.SQL("ADD COLUMN {} <its type in the source>")
+        .format(sql.Identifier(column))
+        .as_string()
+        for column in columns
+    )
+    table = sql.Identifier(shape.schema, shape.name).as_string()
+    return (
+        f"the target lacks {', '.join(columns)}",
+        f"run ALTER TABLE {table} {adds};",
     )
 
 

@@ -224,6 +224,8 @@ def reached(plan: BatchPlan, before: StateRow, handled: int) -> BatchOutcome:
     complete = handled == len(plan.ops)
     last, chunks = None, {}
     for op in plan.ops[:handled]:
+        if not op.exact:
+            continue
         if op.snapshot:
             chunk, index = place_in_snapshot(op.lsn, op.seq_id)
             chunks[chunk] = index

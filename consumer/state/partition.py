@@ -12,6 +12,7 @@ from typing import Final, NoReturn
 import psycopg
 from confluent_kafka import Message
 
+from consumer.decoder import Decoder
 from consumer.error_text import blamed, handler_failed, shown
 from consumer.errors import BarrierTimeout, ConsumerStopped, HandlerFailed
 from consumer.group.assigned_partition import AssignedPartition, Pause
@@ -26,7 +27,7 @@ from consumer.handler import (
     Retry,
 )
 from consumer.metrics import Measure, Metrics
-from consumer.op import Op
+from consumer.op import EnvelopeOp, Op
 from consumer.poison import OnPoison, meet
 from consumer.state.batch import Batch, BatchOutcome, Locked, Moved, Raised
 from consumer.state.partition_state import PartitionState
@@ -56,6 +57,7 @@ class WorkOptions:
     barrier_s: float
     linger_s: float
     session: SessionOptions
+    decoder: Decoder
     hooks: BatchHooks | None = None
     batch_handler: IdempotentBatchHandler | None = None
     crossings: Crossings = field(default_factory=Crossings)
@@ -147,6 +149,8 @@ class IdempotentWork:
             session.index_of,
             self._alone,
             self._batch.state.reach,
+            now.next_offset or 0,
+            self._options.decoder,
         ).plan(messages, 0, self._limit.now)
         if plan.foreign is not None:
             session.meet_source(plan.foreign, _offset(messages[0]))
@@ -192,6 +196,8 @@ class IdempotentWork:
     def _run(self, plan: BatchPlan) -> BatchOutcome:
         session, op = self._session, plan.ops[0]
         if op.kind is not Kind.TRUNCATE or not op.partitions:
+            if isinstance(op, EnvelopeOp) and op.kind is Kind.TRUNCATE:
+                op.topic_partitions = session.topic_partitions()
             return self._batch.run(session.tx, plan, session.known)
         barrier = Barrier(self._batch.state, op, session.known.now.source)
         crossings = self._options.crossings

@@ -12,13 +12,12 @@ from typing import Final
 
 from confluent_kafka import Message
 
-from consumer.decoder import record_of, source_of
+from consumer.decoder import Decoder, record_of, source_of
 from consumer.group.assigned_partition import Place
 from consumer.op import ConsumerRecord, Op
 from consumer.state.position import SnapshotChunk, bygone, place_in_snapshot
 from walstream.errors import WalstreamError
-from walstream.formats.op import decode
-from walstream.op import Kind, ReplicationOp
+from walstream.op import Kind
 
 _UNKNOWN: Final = -1
 _TRUNCATE: Final = Kind.TRUNCATE  # slow to look up in Python 3.11
@@ -49,6 +48,8 @@ class Planner:
     ]  # the last row of this chunk that took effect
     alone: range = range(0)  # offsets
     reach: int = 0  # the LSN of the newest snapshot that came
+    next_offset: int = 0  # what stands before it took effect
+    decoder: Decoder = field(default_factory=Decoder)
     _chunks: dict[SnapshotChunk, int] = field(default_factory=dict)
 
     def plan(self, messages: Sequence[Message], start: int, limit: int) -> BatchPlan:
@@ -72,22 +73,22 @@ class Planner:
             if first:
                 plan.foreign = source_of(record)
             return False
-        if record.value is None:
-            plan.skipped += 1
-            return True
         try:
-            op = decode(record.value)
+            op = self.decoder.op_of(record)
         except WalstreamError as error:
             if first:
                 plan.poison, plan.last = (record, error), True
             return first
+        if op is None:
+            plan.skipped += 1
+            return True
         truncates = op.kind is _TRUNCATE
         if plan.ops and (truncates or (self.alone and record.offset in self.alone)):
             return False
         if self._passed(op):
             plan.skipped += 1
             return True
-        plan.ops.append(Op(op, record))
+        plan.ops.append(op)
         plan.last = truncates
         return True
 
@@ -95,8 +96,14 @@ class Planner:
         named = source_of(record)
         return named is not None and named != self.source
 
-    def _passed(self, op: ReplicationOp) -> bool:
-        """Return whether it took effect already, else go on to it."""
+    def _passed(self, op: Op) -> bool:
+        """Return whether it took effect already, else go on to it.
+
+        Of an op that has no name of its own the offset alone tells it: an equal or
+        lower position may be another op's.
+        """
+        if not op.exact:
+            return op.record.offset < self.next_offset
         if not op.snapshot:
             position = (op.lsn, op.seq_id)
             if position <= self.position:

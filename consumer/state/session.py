@@ -118,6 +118,11 @@ class PartitionSession:
         )
         self._see(replace(now, topic_id=topic_id))
 
+    def topic_partitions(self) -> int:
+        """Return how many partitions the topic has."""
+        topic = self._lane.place.topic
+        return self._patiently(lambda: self._options.guard.partitions(topic))
+
     def index_of(self, chunk: SnapshotChunk) -> int:
         """Return the last row of a snapshot's chunk that took effect."""
         chunks = self.known.chunks

@@ -133,6 +133,16 @@ class TopicGuard:
                 )
             return self._admin
 
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions a topic has; raise Transient."""
+        try:
+            found = self._connected().list_topics(topic, timeout=_TIMEOUT_S)
+        except KafkaException as error:
+            raise Transient(f"asking for topic {topic!r}: {error.args[0]}") from error
+        if count := len(found.topics[topic].partitions):
+            return count
+        raise Transient(f"asking for topic {topic!r}: Kafka reports no partitions")
+
     def _id(self, topic: str) -> str | None:
         asked = self._connected().describe_topics(
             TopicCollection([topic]), request_timeout=_TIMEOUT_S

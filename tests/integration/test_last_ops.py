@@ -1,11 +1,14 @@
 """What topics end with, whatever else took the last offsets."""
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from tests.support.fixtures.kafka import KafkaServer
+from tests.support.loads.envelope import envelope
 from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.errors import Transient
 from walstream.formats.op import OpEncoder
@@ -28,8 +31,16 @@ def value(lsn: int, seq_id: int = 0) -> bytes:
 def put(kafka: KafkaServer) -> Put:
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
 
-    def write(topic: str, partition: int, *values: bytes | None, by: str = "") -> None:
+    def write(
+        topic: str,
+        partition: int,
+        *values: bytes | None,
+        by: str = "",
+        named: str = "",
+    ) -> None:
         headers: list[tuple[str, str | bytes | None]] = []
+        if named:
+            headers.append(("walstream-position", named))
         if by:
             headers.append(("walstream-source", by))
         for one in values:
@@ -106,3 +117,31 @@ def test_brokers_that_are_away_are_an_error_in_bounded_time(
     monkeypatch.setattr("walstream.kafka.last_op._ANSWER_S", 0.3)
     with pytest.raises(Transient):
         topic_ends({"bootstrap.servers": "127.0.0.1:1"}, ["t"], ORIGIN)
+
+
+def test_records_of_debeziums_formats_are_named_by_header_or_block(
+    kafka: KafkaServer, topic_prefix: str, put: Put
+) -> None:
+    def value(version: str) -> bytes:
+        place: dict[str, Any] = {"version": version, "sequence": '["40","30"]'}
+        return json.dumps(envelope("c", after={"id": 1}, order=3, **place)).encode()
+
+    expected = {
+        "header": (value("3.5.0.Final"), "50/7", (50, 7)),
+        "tombstone": (None, "50/8", (50, 8)),
+        "row": (b'{"id":1}', "50/9", (50, 9)),
+        "block": (value("walstream 1"), "", (40, 2)),
+        "theirs": (value("3.5.0.Final"), "", None),
+        "wrong": (value("3.5.0.Final"), "x/y", None),
+    }
+    admin = TopicAdmin(kafka.bootstrap)
+    for name, (record, named, _) in expected.items():
+        admin.create(f"{topic_prefix}{name}", 1)
+        put(f"{topic_prefix}{name}", 0, record, by=ORIGIN, named=named)
+    topics = [f"{topic_prefix}{name}" for name in expected]
+    ends = topic_ends({"bootstrap.servers": kafka.bootstrap}, topics, ORIGIN)
+    found = [(end.topic, end.last and (end.last.lsn, end.last.seq_id)) for end in ends]
+    assert dict(found) == {
+        f"{topic_prefix}{name}": place for name, (_, _, place) in expected.items()
+    }
+    assert {end.last.origin for end in ends if end.last} == {ORIGIN}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 from consumer.basic import BasicOptions, BasicWork
+from consumer.decoder import Decoder
 from consumer.errors import HandlerFailed, PoisonRecord
 from consumer.group.assigned_partition import AssignedPartition, Pause, Place
 from consumer.group.buffer import Budget
@@ -79,6 +80,7 @@ def outcome(app: Trace, records: list[FetchedRecord], *, batch: int | None) -> O
     lane = AssignedPartition(Place("t", 0), lambda: None, Budget())
     lane.stored = 0
     options = BasicOptions(
+        decode=Decoder().op_of,
         handler=lambda op: app.handle_batch([op]),
         on_poison="stop",
         metrics=lambda measure, value, *_: measures.append((measure, value)),
@@ -150,6 +152,7 @@ def test_a_cancelled_batch_stops_and_is_not_called_again() -> None:
     loop = EventLoop()
     lane = AssignedPartition(Place("t", 0), lambda: None, Budget())
     options = BasicOptions(
+        decode=Decoder().op_of,
         handler=lambda op: handle_batch([op]),
         on_poison="stop",
         metrics=lambda *_: None,

@@ -19,6 +19,15 @@ VENDORED: Final = {
     *("walstream.errors", "walstream.lsn", "walstream.op", "walstream.row"),
     *("walstream.formats.op", "walstream.formats.plain", "walstream.formats.row"),
     *("walstream.pipeline.backoff", "walstream.telemetry.runtime"),
+    "walstream.formats.debezium.calendar_text",
+    "walstream.formats.debezium.composite_text",
+    "walstream.formats.debezium.connect_value",
+    "walstream.formats.debezium.decode",
+    "walstream.formats.debezium.json_text",
+    "walstream.formats.debezium.options",
+    "walstream.formats.debezium.position",
+    "walstream.formats.debezium.temporal",
+    "walstream.formats.debezium.unavailable",
 }
 BOTH: Final = """
 import sys
@@ -77,6 +86,15 @@ def test_the_command_line_runs_by_both_names(
     for path, told in (([staged], "walstream_consumer"), ([ALIAS, ROOT], "consumer")):
         done = python("-m", name, "--help", path=path, cwd=tmp_path)
         assert done.stdout.startswith(f"usage: python -m {told} "), done.stderr
+
+
+@pytest.mark.parametrize("name", ["consumer", "walstream_consumer"])
+def test_a_module_runs_by_both_names(staged: Path, tmp_path: Path, name: str) -> None:
+    for path in ([staged], [ALIAS, ROOT]):
+        done = python("-m", f"{name}.tail", "--help", path=path, cwd=tmp_path)
+        assert done.stdout.startswith("usage: python -m "), done.stderr
+        assert done.returncode == 0
+        assert not done.stderr
 
 
 def test_in_the_sources_the_second_name_is_an_alias(tmp_path: Path) -> None:

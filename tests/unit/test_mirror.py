@@ -60,6 +60,9 @@ DRIVEN_BY = {
     ),
     "consumer/metrics.py": "integration/test_consumer_basic.py: Measure",
     "consumer/mirror/application.py": "integration/test_mirror_ops.py: PostgresMirror",
+    "consumer/mirror/envelope.py": (
+        "integration/test_mirror_debezium.py: test_a_row_goes_by_the_key_of_its_record"
+    ),
     "consumer/mirror/position_batch.py": (
         "integration/test_mirror_order.py: "
         "test_a_batch_that_was_rolled_back_leaves_no_position"

@@ -11,9 +11,12 @@ from typing import Final
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
+from walstream.formats.debezium.decode import EnvelopeDecoder
+from walstream.formats.debezium.position import HEADER, read_header
 from walstream.formats.op import decode
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicReader, TopicRecord
+from walstream.lsn import Lsn
 from walstream.telemetry import runtime
 from walstream.telemetry.json_types import ShownLsn
 
@@ -22,6 +25,7 @@ _READ_S: Final = 5.0  # for all records
 _POLL_S: Final = 0.1
 _BACK: Final = (1, 16, 256)  # offsets before the end, tried one after the other
 _ORIGIN: Final = "walstream-source"
+_ENVELOPES: Final = EnvelopeDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +143,40 @@ def _read_on(
 
 
 def _op(record: TopicRecord) -> LastOp | None:
-    try:
-        op = decode(record.value or b"")
-    except WalstreamError:
+    headers = {name: text for name, text in record.headers if text is not None}
+    place = _position(record, headers)
+    if place is None:
         return None
-    origin = next((text for name, text in record.headers if name == _ORIGIN), b"")
+    origin = headers.get(_ORIGIN, b"")
     return LastOp(
-        op.lsn,
-        op.seq_id,
+        *place,
         record.topic,
         record.partition,
         record.offset,
-        (origin or b"").decode("utf-8", "replace"),
+        origin.decode("utf-8", "replace"),
     )
+
+
+def _position(
+    record: TopicRecord, headers: Mapping[str, bytes]
+) -> tuple[Lsn, int] | None:
+    """Return the name of a record's op, as far as the record has walstream's."""
+    try:
+        if HEADER in headers:
+            return read_header(headers[HEADER])
+        if record.value is None:
+            return None
+        op = decode(record.value)
+    except ValueError:
+        return None
+    except WalstreamError:
+        return _enveloped(record.value or b"")
+    return op.lsn, op.seq_id
+
+
+def _enveloped(value: bytes) -> tuple[Lsn, int] | None:
+    try:
+        found = _ENVELOPES.read(value)
+    except WalstreamError:
+        return None
+    return (found.op.lsn, found.op.seq_id) if found and found.exact else None

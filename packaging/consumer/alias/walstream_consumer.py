@@ -8,11 +8,11 @@ package is taken from this folder: a program may be a file of the package's name
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader
+from importlib.abc import InspectLoader, Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -37,6 +37,14 @@ class _Loader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec  # the import has replaced it
+
+    def get_code(self, _name: str) -> CodeType | None:
+        """Return what `python -m` runs."""
+        found = find_spec(self._name)
+        loader = None if found is None else found.loader
+        return (
+            loader.get_code(self._name) if isinstance(loader, InspectLoader) else None
+        )
 
 
 class _Finder:

@@ -19,6 +19,7 @@ PINNED: Final = {
     "state/schema.py": {"reset"},
     "mirror/table_shape.py": {"_COLUMNS", "_KEY", "_HAZARDS", "_CASCADES"},
     "mirror/position_store.py": {"_COLUMNS"},
+    "mirror/envelope_fit.py": {"_TYPES"},
 }
 _SQL: Final = re.compile(
     r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|WHERE|VALUES|CREATE TABLE|CAST)\b"

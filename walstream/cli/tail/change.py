@@ -30,4 +30,5 @@ class Change:
 
 def read(record: TopicRecord) -> Change:
     """Understand a record, whatever it holds; never raises."""
-    return Change(record, parse.read(record.value))
+    headers = {name: text for name, text in record.headers if text is not None}
+    return Change(record, parse.read(record.value, record.key, headers))

@@ -14,7 +14,9 @@ class ContentKind(StrEnum):
     DELETE = "delete"
     TRUNCATE = "truncate"
     TOMBSTONE = "tombstone"
-    TRANSACTION = "transaction"  # tungsten's own record about one
+    TRANSACTION = "transaction"  # a record about one, of tungsten or Debezium
+    MESSAGE = "message"  # of pg_logical_emit_message
+    HEARTBEAT = "heartbeat"
 
 
 class Format(StrEnum):
@@ -22,6 +24,7 @@ class Format(StrEnum):
     EVENT = "event"
     TUNGSTEN = "tungsten"
     DEBEZIUM = "debezium"
+    DEBEZIUM_ROW = "debezium_row"
     ROW = "row"
     TEXT = "text"  # of no known format
     BYTES = "bytes"  # no text either
@@ -43,7 +46,7 @@ class Content:
     """One change, as far as its format tells it."""
 
     format: Format | None  # None: a tombstone has none
-    kind: ContentKind | None = None  # None: of no known format
+    kind: ContentKind | None = None  # None: its format does not tell, or is not known
     schema: str | None = None
     table: str | None = None
     lsn: Lsn | None = None

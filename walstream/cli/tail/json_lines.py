@@ -38,7 +38,7 @@ class Line:
     timestamp: Annotated[str, _TIME] | None  # the record's
     key: str | None
     format: Format | None  # null: a tombstone has none
-    kind: ContentKind | None  # null: of no known format
+    kind: ContentKind | None  # null: its format does not tell, or is not known
     table: str | None  # schema.table, where the format tells the schema
     lsn: Annotated[str, _LSN] | None
     seq_id: int | None

@@ -32,7 +32,13 @@ _STYLES: Final = {
     ContentKind.TRUNCATE: "bold red",
     ContentKind.TOMBSTONE: "magenta",
     ContentKind.TRANSACTION: "cyan",
+    ContentKind.MESSAGE: "cyan",
+    ContentKind.HEARTBEAT: "dim",
     None: "magenta",
+}
+_WITHOUT_ROWS: Final = {
+    *(ContentKind.TRUNCATE, ContentKind.TRANSACTION),
+    *(ContentKind.MESSAGE, ContentKind.HEARTBEAT),
 }
 _OLD: Final = "red"
 _NEW: Final = "green"
@@ -96,7 +102,7 @@ def _columns(change: Change, longest: int | None) -> Iterator[Line]:
         yield excerpt(text, longest, style=style, quotable=quotable)
     elif content.kind is ContentKind.UPDATE and content.old is not None:
         yield from _difference(content.old, content.new or {}, longest)
-    elif content.kind in {ContentKind.TRUNCATE, ContentKind.TRANSACTION}:
+    elif content.kind in _WITHOUT_ROWS:
         yield from _named(content.more, longest, style)
     else:
         row = content.old if content.kind is ContentKind.DELETE else content.new
@@ -158,7 +164,7 @@ def _plain(value: Value) -> str:
 
 def _rest(content: Content) -> Iterator[Line]:
     """Yield in brackets what only its format has."""
-    if content.kind in {ContentKind.TRUNCATE, ContentKind.TRANSACTION}:  # shown already
+    if content.kind in _WITHOUT_ROWS:  # shown already
         return
     rest = list(_named(content.more, None, _DIM))
     for number, item in enumerate(rest):

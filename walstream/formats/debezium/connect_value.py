@@ -42,13 +42,9 @@ def text_of(value: Any, schema: Mapping[str, Any] = _NONE) -> str | None:
     """Return the text; raise ValueError, TypeError or KeyError for another shape."""
     if value is None:
         return None
-    read = _BY_NAME.get(schema.get("name", ""))
+    read = _BY_NAME.get(schema.get("name", "")) or _BY_TYPE.get(schema.get("type", ""))
     if read is not None:
         return read(value, schema)
-    if schema.get("type") == "bytes":
-        return f"\\x{a2b_base64(value, strict_mode=True).hex()}"
-    if schema.get("type") in {"float", "double"} and isinstance(value, int | float):
-        return _float(float(value))
     if isinstance(value, list):
         inner: Mapping[str, Any] = schema.get("items", _NONE)
         return array_text([text_of(one, inner) for one in value])
@@ -73,7 +69,19 @@ def _object(value: dict[str, Any]) -> str:
         return _point(value, _NONE)
     if value.keys() == {"wkb", "srid"}:
         return _geometry(value, _NONE)
+    return _hstore(value, _NONE)
+
+
+def _hstore(value: Any, _: Mapping[str, Any]) -> str:
     return hstore_text([(key, text_of(one)) for key, one in value.items()])
+
+
+def _bytes(value: Any, _: Mapping[str, Any]) -> str:
+    return f"\\x{a2b_base64(value, strict_mode=True).hex()}"
+
+
+def _real(value: Any, _: Mapping[str, Any]) -> str:
+    return _float(float(value)) if isinstance(value, int | float) else _plain(value)
 
 
 def _float(value: float) -> str:
@@ -236,4 +244,10 @@ _BY_NAME: Final[dict[str, FromJson]] = {
     f"{_TIMES}Timestamp": _timestamp(-1000, _MILLIS_INFINITE),
     f"{_TIMES}ZonedTime": _zoned,
     f"{_TIMES}ZonedTimestamp": _zoned,
+}
+_BY_TYPE: Final[dict[str, FromJson]] = {
+    "bytes": _bytes,
+    "double": _real,
+    "float": _real,
+    "map": _hstore,  # whatever its keys are
 }

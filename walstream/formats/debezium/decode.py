@@ -7,17 +7,20 @@ records of Debezium name no commit record: see `position`.
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from walstream.errors import WalstreamError
 from walstream.formats.debezium.connect_value import text_of
-from walstream.formats.debezium.options import UNAVAILABLE
+from walstream.formats.debezium.options import CONNECTOR, UNAVAILABLE
 from walstream.formats.debezium.position import position
 from walstream.formats.debezium.unavailable import Unavailable
 from walstream.op import EPOCH_S, Kind, ReplicationOp, Table
 from walstream.row import OMITTED, Row, Value, any_absent
+
+Schemas = Mapping[str, Mapping[str, Any]]
+"""Connect's schemas of a row's columns, by name."""
 
 _KINDS: Final = {
     "c": Kind.INSERT,
@@ -26,8 +29,19 @@ _KINDS: Final = {
     "d": Kind.DELETE,
     "t": Kind.TRUNCATE,
 }
+_ROWS: Final = frozenset({Kind.INSERT, Kind.UPDATE, Kind.DELETE})
 _NO_HEADERS: Final[Mapping[str, bytes]] = {}
 _TABLES_KNOWN: Final = 4096
+_BOUNDARY: Final = {"status", "id", "event_count", "data_collections", "ts_ms"}
+_BOUNDARIES: Final = ("BEGIN", "END")
+
+
+class Envelope(NamedTuple):
+    """Content of a record: the op of a row or of a table."""
+
+    op: ReplicationOp  # of its table the key is what the record's key names
+    exact: bool  # is its position walstream's own: see `position`
+    schemas: Schemas | None  # None: the record has none
 
 
 class EnvelopeDecoder:
@@ -37,38 +51,55 @@ class EnvelopeDecoder:
         """`unavailable`: its placeholder of an unchanged TOAST value."""
         self._unavailable = Unavailable(unavailable)
 
-    def decode(
+    def read(
         self,
         value: bytes,
         key: bytes | None = None,
         headers: Mapping[str, bytes] = _NO_HEADERS,
-    ) -> ReplicationOp:
-        """Read one record; raise WalstreamError for anything else.
+    ) -> Envelope | None:
+        """Read one record; raise WalstreamError for all other records.
 
-        Values that were not sent come back as OMITTED. The key tells which columns are
-        the table's.
+        None: a logical message, BEGIN or END of a transaction, a heartbeat. Values that
+        were not sent come back as OMITTED. Keys of another form name no columns.
         """
         try:
-            return self._decode(orjson.loads(value), key, headers)
+            return self._read(orjson.loads(value), key, headers)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             name = type(error).__name__
             raise WalstreamError(f"not a record of Debezium: {name}") from None
 
-    def _decode(
+    def _read(
         self, found: Any, key: bytes | None, headers: Mapping[str, bytes]
-    ) -> ReplicationOp:
-        told = found["schema"] if "payload" in found else {}
+    ) -> Envelope | None:
+        told = found["schema"] if "payload" in found else None
         envelope = found.get("payload", found)
-        kind = _KINDS[envelope["op"]]
+        names = key_names(key)
+        if is_other(envelope, names):
+            return None
         source = envelope["source"]
+        if source["connector"] != CONNECTOR:
+            raise WalstreamError(
+                f"a record of Debezium's connector {source['connector']!r}, where "
+                f"{CONNECTOR!r} is read"
+            )
+        if envelope["op"] == "m" and "message" in envelope:
+            return None
+        schemas = None if told is None else _field_schemas(told)
+        place = position(envelope, headers)
+        op = self._op(envelope, names, schemas or {})
+        op.lsn, op.seq_id = place.lsn, place.seq_id
+        return Envelope(op, place.exact, schemas)
+
+    def _op(
+        self, envelope: Mapping[str, Any], key: tuple[str, ...], schemas: Schemas
+    ) -> ReplicationOp:
+        kind, source = _KINDS[envelope["op"]], envelope["source"]
         before, after = envelope["before"], envelope["after"]
         if after is None and before is None and kind is not Kind.TRUNCATE:
             raise ValueError("no row")
         columns = tuple(before if after is None else after) if kind in _ROWS else ()
-        schemas = _field_schemas(told, "before" if after is None else "after")
-        table = _table(source["schema"], source["table"], columns, _key_names(key))
-        lsn, seq_id = position(envelope, headers)
-        op = ReplicationOp(kind, table, lsn, seq_id)
+        table = _table(source["schema"], source["table"], columns, key)
+        op = ReplicationOp(kind, table, 0, 0)
         if kind is not Kind.INSERT and before is not None:
             op.old = self._row(columns, before, schemas)
         if kind is not Kind.DELETE and after is not None:
@@ -82,10 +113,7 @@ class EnvelopeDecoder:
         return op
 
     def _row(
-        self,
-        columns: tuple[str, ...],
-        fields: Mapping[str, Any],
-        schemas: Mapping[str, Mapping[str, Any]],
+        self, columns: tuple[str, ...], fields: Mapping[str, Any], schemas: Schemas
     ) -> Row:
         if fields.keys() != set(columns):
             raise ValueError("rows of two shapes")
@@ -99,33 +127,46 @@ class EnvelopeDecoder:
         return row
 
 
-_ROWS: Final = frozenset({Kind.INSERT, Kind.UPDATE, Kind.DELETE})
+def is_other(envelope: Mapping[str, Any], key: tuple[str, ...]) -> bool:
+    """Return whether it is BEGIN or END of a transaction, or a heartbeat."""
+    names = envelope.keys()
+    if names == _BOUNDARY:
+        return envelope["status"] in _BOUNDARIES
+    return names == {"ts_ms"} and key == ("serverName",)
 
 
-def _field_schemas(told: Mapping[str, Any], row: str) -> dict[str, Mapping[str, Any]]:
-    """Return the schema of each column."""
-    for field in told.get("fields", ()):
-        if field["field"] == row:
+def _field_schemas(told: Mapping[str, Any]) -> Schemas:
+    """Return the schema of each column; those of `before` and `after` are the same."""
+    for field in told["fields"]:
+        if field["field"] == "after":
             return {one["field"]: one for one in field["fields"]}
     return {}
 
 
-def _key_names(key: bytes | None) -> tuple[str, ...]:
-    """Return the names of a key's columns."""
+def key_names(key: bytes | None) -> tuple[str, ...]:
+    """Return the names of a key's columns, as far as it is an object."""
     if key is None:
         return ()
-    found = orjson.loads(key)
-    if found.keys() == {"schema", "payload"}:
+    try:
+        found = orjson.loads(key)
+    except ValueError:
+        return ()
+    if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
         found = found["payload"]
-    return tuple(found)
+    return tuple(found) if isinstance(found, dict) else ()
 
 
 @lru_cache(_TABLES_KNOWN)
 def _table(
     schema: object, name: object, columns: tuple[str, ...], key: tuple[str, ...]
 ) -> Table:
-    """Make one Table for all ops that look alike."""
+    """Make one Table for all ops that look alike.
+
+    A key that names other things than columns is not the row's: a router made it.
+    """
     if not (isinstance(schema, str) and isinstance(name, str)):
         raise TypeError
+    if not set(key) <= set(columns):
+        key = ()
     places = tuple(index for index, column in enumerate(columns) if column in key)
     return Table(schema, name, columns, places)

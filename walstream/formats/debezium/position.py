@@ -4,12 +4,13 @@ A header has it, `28318112/0`; or where the transaction block is filled, the env
 the first LSN of `source.sequence`, and `total_order` - 1.
 
 Records of Debezium itself have neither: for them it is the row's own LSN and the order
-in the transaction. Those increase in the stream, too, but a replay of Debezium's, and
-rows of one WAL record without the block, may repeat a pair.
+in the transaction. That orders the changes of one row, and no more: the rows of a
+transaction that was open for long have lower LSNs than what was committed before it,
+and rows of one WAL record share theirs.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -19,6 +20,14 @@ from walstream.op import ReplicationOp
 
 HEADER: Final = "walstream-position"
 _OURS: Final = "walstream"  # what `source.version` begins with, unless it is set
+
+
+class OpPosition(NamedTuple):
+    """The position of an op, as far as its record tells it."""
+
+    lsn: Lsn
+    seq_id: int
+    exact: bool  # is it walstream's name of the op, the same in every replay?
 
 
 def header(op: ReplicationOp) -> tuple[str, bytes]:
@@ -36,21 +45,20 @@ def needs_header(
     return unwrapped or op.snapshot or not told
 
 
-def position(
-    envelope: Mapping[str, Any], headers: Mapping[str, bytes]
-) -> tuple[Lsn, int]:
+def position(envelope: Mapping[str, Any], headers: Mapping[str, bytes]) -> OpPosition:
     """Read the position of an envelope's op.
 
     Raises ValueError, TypeError or KeyError for another shape.
     """
     named = headers.get(HEADER)
     if named is not None:
-        return read_header(named)
+        return OpPosition(*read_header(named), exact=True)
     source, block = envelope["source"], envelope.get("transaction")
     order = int(block["total_order"]) - 1 if block else 0
     if block and str(source.get("version")).startswith(_OURS):
-        return _checked(int(orjson.loads(source["sequence"])[0]), order)
-    return _checked(source.get("lsn") or 0, order)
+        lsn = int(orjson.loads(source["sequence"])[0])
+        return OpPosition(*_checked(lsn, order), exact=True)
+    return OpPosition(*_checked(source.get("lsn") or 0, order), exact=False)
 
 
 def read_header(value: bytes) -> tuple[Lsn, int]:

@@ -18,8 +18,9 @@ from consumer.state.batch import Batch, Raised, reached
 from consumer.state.partition_state import NEVER, KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan, Planner
 from consumer.state.position import AppliedPosition, SnapshotChunk
+from tests.support.loads.envelope import envelope
 from tests.support.loads.op_record import backfilled, insert
-from tests.unit.consumer.state.test_plan import messages
+from tests.unit.consumer.state.test_plan import messages, rows_of
 
 _ROW = ["1", "1"]
 _BEFORE = StateRow(uuid.UUID(int=1), AppliedPosition(3, 1), 0, "topic", "1/db/0")
@@ -50,6 +51,19 @@ def test_the_state_is_where_the_handled_ops_end() -> None:
     assert whole.kept.next_offset == 6
     assert whole.chunks == {SnapshotChunk(9, 2): 6}
     assert whole.kept.source == _BEFORE.source
+
+
+def test_debeziums_own_positions_move_none() -> None:
+    """Compared with walstream's, or with others of their own, they would lose rows."""
+    position = _BEFORE.position
+    ops = [envelope("c", after={"id": 1}, lsn=lsn) for lsn in (900, 50)]
+    ops.append(envelope("r", after={"id": 1}, lsn=9000, snapshot="true"))
+    plan = Planner(Place("t", 0), position, "1/db/0", lambda _: NEVER).plan(
+        rows_of(*ops), 0, 9
+    )
+    outcome = reached(plan, _BEFORE, 3)
+    assert (outcome.kept.position, outcome.kept.next_offset) == (position, 3)
+    assert not outcome.chunks
 
 
 def plan_of(count: int) -> BatchPlan:

@@ -1,6 +1,8 @@
 """What a batch takes: against a model of what took effect."""
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from confluent_kafka import Message
@@ -11,7 +13,9 @@ from consumer.group.assigned_partition import Place
 from consumer.state.partition_state import NEVER
 from consumer.state.plan import BatchPlan, Planner
 from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk
+from tests.support.loads.envelope import Document, envelope
 from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
+from tests.support.oracles.debezium import golden
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp
 
@@ -162,3 +166,85 @@ def test_what_took_effect_is_skipped() -> None:
     plan = found.plan(read, 0, 9)
     assert seqs(plan) == [(2, 0)]
     assert plan.skipped == 2
+
+
+def rows_of(*records: Document | bytes, headers: Any = ()) -> list[Message]:
+    return [
+        Message(
+            topic="t",
+            partition=0,
+            offset=offset,
+            value=one if isinstance(one, bytes) else json.dumps(one).encode(),
+            headers=list(headers),
+            timestamp=(1, 5),
+        )
+        for offset, one in enumerate(records)
+    ]
+
+
+def taken(plan: BatchPlan) -> list[int]:
+    return [op.record.offset for op in plan.ops]
+
+
+def of(lsn: int, order: int | None = None, **source: Any) -> Document:
+    return envelope("c", after={"id": 1}, lsn=lsn, order=order, **source)
+
+
+def test_rows_of_one_wal_record_of_debezium_are_all_taken() -> None:
+    copied = rows_of(of(50), of(50), of(50))
+    assert taken(planner(AppliedPosition(50, 0)).plan(copied, 0, 9)) == [0, 1, 2]
+
+
+def test_a_long_transaction_of_debezium_is_taken_behind_later_rows() -> None:
+    """It was committed last, and its row was written first."""
+    plan = planner(AppliedPosition(200, 0)).plan(rows_of(of(90, 1), of(50, 1)), 0, 9)
+    assert taken(plan) == [0, 1]
+
+
+def test_rows_that_debezium_read_are_all_taken() -> None:
+    read = [of(70, snapshot=word) for word in ("first", "true", "last")]
+    beside = of(70, snapshot="incremental") | {"op": "r"}
+    beside["source"]["lsn"] = None
+    plan = planner(AppliedPosition(1 << 40, 0)).plan(rows_of(*read, beside), 0, 9)
+    assert taken(plan) == [0, 1, 2, 3]
+
+
+def test_of_debeziums_records_the_offset_tells_which_were_taken() -> None:
+    known = planner()
+    known.next_offset = 2
+    plan = known.plan(rows_of(of(90), of(91), of(50)), 0, 9)
+    assert (taken(plan), plan.skipped) == ([2], 2)
+
+
+def test_debeziums_positions_are_none_of_walstreams() -> None:
+    """Whoever wrote the topic before or behind, nothing is compared between them."""
+    known = planner()
+    mixed = rows_of(of(5000), OpEncoder(ITEM).encode(row(100)), of(50))
+    assert taken(known.plan(mixed, 0, 9)) == [0, 1, 2]
+    assert known.position == (100, 0)
+
+
+def test_envelopes_of_walstream_are_taken_once() -> None:
+    position = [("walstream-position", b"100/2")]
+    known = planner(AppliedPosition(100, 1))
+    assert taken(known.plan(rows_of(of(90), of(90), headers=position), 0, 9)) == [0]
+
+
+def test_a_chunk_of_walstreams_envelopes_is_taken_once() -> None:
+    index = (1 << 32) + 3
+    read = of(70, snapshot="true") | {"op": "r"}
+    position = [("walstream-position", b"70/%d" % index)]
+    for known, expected in ((2, [0]), (3, [])):
+        plan = planner(chunks={SnapshotChunk(70, 1): known}).plan(
+            rows_of(read, headers=position), 0, 9
+        )
+        assert taken(plan) == expected
+
+
+def test_what_holds_no_op_is_skipped() -> None:
+    boundary, message = (
+        (golden()[topic][0].value or "").encode()
+        for topic in ("dbz.transaction", "dbz.message")
+    )
+    plan = planner().plan(rows_of(boundary, of(5), message), 0, 9)
+    assert (taken(plan), plan.skipped, plan.next_offset) == ([1], 2, 3)

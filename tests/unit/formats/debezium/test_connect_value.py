@@ -150,3 +150,13 @@ def test_without_a_schema_a_value_is_what_it_looks_like(
 def test_other_shapes_are_refused(value: object, schema: dict[str, Any]) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
         text_of(value, schema)
+
+
+def test_a_map_is_an_hstore_whatever_its_keys_are() -> None:
+    schema = {"type": "map", "keys": {"type": "string"}, "values": {"type": "string"}}
+    for pairs in ({"scale": "1", "value": "x"}, {"wkb": "a", "srid": None}):
+        text = text_of(pairs, schema)
+        assert text == ", ".join(
+            f'"{key}"=>' + ("NULL" if value is None else f'"{value}"')
+            for key, value in pairs.items()
+        )

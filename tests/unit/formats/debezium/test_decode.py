@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,23 @@ from walstream.formats.debezium.position import HEADER
 from walstream.op import Kind, ReplicationOp, halves
 from walstream.row import OMITTED, UNCHANGED
 
-_SOURCE = b'{"schema":"s","table":"t","ts_ms":1,"lsn":-1}'
+_CONNECTOR = b'"connector":"postgresql"'
+_SOURCE = b'{%b,"schema":"s","table":"t","ts_ms":1,"lsn":-1}' % _CONNECTOR
+_OTHERS = ("dbz.transaction", "dbz.message", "__debezium-heartbeat.dbz")
 _PLAIN = ("pk2", "nopk", "full_", "toast_", "part", "ddl")
+
+
+def read(
+    value: bytes | str | None, key: str | None = None, headers: Any = None
+) -> ReplicationOp:
+    """Read one that is of a row."""
+    found = EnvelopeDecoder().read(raw(value), raw(key or "null"), headers or {})
+    assert found is not None
+    return found.op
+
+
+def raw(text: bytes | str | None) -> bytes:
+    return text if isinstance(text, bytes) else (text or "").encode()
 
 
 @pytest.mark.parametrize("schemas", [True, False])
@@ -26,7 +42,11 @@ def test_ops_come_back_with_their_names_and_rows(schemas: bool) -> None:
             continue
         for op in halves(found) if found.key_changed else (found,):
             encoder, key = writer.of(op.table)
-            back = decoder.decode(encoder.encode(op), key.render(op))
+            found_back = decoder.read(encoder.encode(op), key.render(op))
+            assert found_back is not None
+            assert found_back.exact
+            assert (found_back.schemas is not None) is schemas
+            back = found_back.op
             seen += 1
             assert (back.kind, back.lsn, back.seq_id) == (op.kind, op.lsn, op.seq_id)
             assert (back.row_lsn, back.xid) == (op.row_lsn, op.xid)
@@ -52,9 +72,8 @@ def _sent(row: object) -> object:
 
 
 def test_records_of_debezium_are_read() -> None:
-    decoder = EnvelopeDecoder()
     found = [
-        decoder.decode(record.value.encode(), (record.key or "null").encode())
+        read(record.value, record.key)
         for record in golden()["dbz.public.full_"]
         if record.value
     ]
@@ -70,22 +89,55 @@ def test_records_of_debezium_are_read() -> None:
 
 def test_an_unchanged_value_is_absent() -> None:
     record = golden()["dbz.public.toast_"][1]
-    op = EnvelopeDecoder().decode((record.value or "").encode())
+    op = read(record.value)
     assert op.absent
     assert op.new == ["1", "b", OMITTED, OMITTED, OMITTED]
 
 
 def test_a_header_names_the_op() -> None:
     record = golden()["dstr.public.pk2"][0]
-    value = (record.value or "").encode()
-    op = EnvelopeDecoder().decode(value, headers={HEADER: b"99/3"})
+    op = read(record.value, headers={HEADER: b"99/3"})
     assert (op.lsn, op.seq_id) == (99, 3)
 
 
+def test_debeziums_own_name_of_an_op_is_not_exact() -> None:
+    for topic in ("dbz.public.pk2", "dstr.public.pk2"):
+        found = EnvelopeDecoder().read(raw(golden()[topic][0].value))
+        assert found is not None
+        assert not found.exact
+
+
+@pytest.mark.parametrize("topic", _OTHERS)
+def test_messages_transactions_and_heartbeats_have_no_row(topic: str) -> None:
+    records = golden()[topic]
+    assert records
+    for record in records:
+        assert record.value
+        assert EnvelopeDecoder().read(raw(record.value), raw(record.key)) is None
+
+
+def test_a_heartbeats_fields_under_another_key_are_none() -> None:
+    with pytest.raises(WalstreamError, match="not a record of Debezium"):
+        EnvelopeDecoder().read(b'{"ts_ms":1}', b'{"id":1}')
+
+
+def test_another_connector_is_named() -> None:
+    record = raw(golden()["dbz.public.pk2"][0].value)
+    other = record.replace(_CONNECTOR, b'"connector":"mysql"')
+    with pytest.raises(WalstreamError, match="connector 'mysql'"):
+        EnvelopeDecoder().read(other)
+
+
 def test_a_row_that_was_read_is_one() -> None:
-    source = {"schema": "s", "table": "t", "ts_ms": 946684800001, "snapshot": "last"}
+    source = {
+        "connector": "postgresql",
+        "schema": "s",
+        "table": "t",
+        "ts_ms": 946684800001,
+        "snapshot": "last",
+    }
     value = {"before": None, "after": {"id": 1}, "source": source, "op": "r"}
-    op = EnvelopeDecoder().decode(json.dumps(value).encode())
+    op = read(json.dumps(value))
     assert (op.kind, op.snapshot, op.commit_time) == (Kind.INSERT, True, 1000)
 
 
@@ -99,18 +151,22 @@ def test_a_row_that_was_read_is_one() -> None:
         b"{}",
         b'{"op":"m","source":{},"message":{}}',
         b'{"op":"c","source":{},"before":null,"after":null}',
-        b'{"op":"c","source":{"schema":"s","table":"t"},"before":null,"after":[1]}',
-        b'{"op":"c","source":{"schema":1,"table":"t"},"before":null,"after":{"a":1}}',
+        b'{"op":"c","source":%b,"before":null,"after":[1]}'
+        % _SOURCE.replace(b"-1", b"1"),
+        b'{"op":"c","source":%b,"before":null,"after":{"a":1}}'
+        % _SOURCE.replace(b'"s"', b"1"),
+        b'{"status":"NO","id":"1","event_count":0,"data_collections":[],"ts_ms":1}',
         b'{"op":"u","source":%b,"before":{"b":1},"after":{"a":1}}' % _SOURCE,
         b'{"op":"c","source":%b,"before":null,"after":{"a":1}}' % _SOURCE,
     ],
 )
 def test_anything_else_is_refused(value: bytes) -> None:
     with pytest.raises(WalstreamError, match="not a record of Debezium"):
-        EnvelopeDecoder().decode(value)
+        EnvelopeDecoder().read(value)
 
 
-def test_a_key_of_another_shape_is_refused() -> None:
-    record = golden()["dbz.public.pk2"][0]
-    with pytest.raises(WalstreamError, match="not a record of Debezium"):
-        EnvelopeDecoder().decode((record.value or "").encode(), b"[1]")
+@pytest.mark.parametrize("key", ["[1]", "1", "id=1", '{"id":1,"routed":2}'])
+def test_a_key_that_is_not_the_rows_names_no_columns(key: str) -> None:
+    record = golden()["dbz.public.full_"][0]
+    assert read(record.value, record.key).table.key == (0,)
+    assert read(record.value, key).table.key == ()

@@ -7,6 +7,7 @@ import pytest
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.position import (
     HEADER,
+    OpPosition,
     header,
     needs_header,
     position,
@@ -63,17 +64,19 @@ def envelope(version: str, order: int | None = 3) -> dict[str, Any]:
 
 
 def test_the_block_of_walstream_tells_it() -> None:
-    assert position(envelope("walstream 0.1.0"), {}) == (99, 2)
+    assert position(envelope("walstream 0.1.0"), {}) == OpPosition(99, 2, exact=True)
 
 
 def test_a_header_goes_before_the_block() -> None:
-    assert position(envelope("walstream"), {HEADER: b"5/6"}) == (5, 6)
+    assert position(envelope("walstream"), {HEADER: b"5/6"}) == OpPosition(
+        5, 6, exact=True
+    )
 
 
 def test_a_record_of_debezium_has_its_rows_own_lsn() -> None:
-    assert position(envelope("3.5.0.Final"), {}) == (77, 2)
-    assert position(envelope("3.5.0.Final", None), {}) == (77, 0)
+    assert position(envelope("3.5.0.Final"), {}) == OpPosition(77, 2, exact=False)
+    assert position(envelope("3.5.0.Final", None), {}) == OpPosition(77, 0, exact=False)
 
 
 def test_without_a_block_walstreams_has_that_too() -> None:
-    assert position(envelope("walstream", None), {}) == (77, 0)
+    assert position(envelope("walstream", None), {}) == OpPosition(77, 0, exact=False)

@@ -1,0 +1,89 @@
+"""Ops that came in envelopes of Debezium, as a mirror takes them.
+
+Of an old row they say too much: what was not sent is null there, or empty. Only the
+columns of the record's key are certain.
+"""
+
+import logging
+from typing import Final
+
+from consumer.handler import Transaction
+from consumer.mirror.envelope_fit import Fit, fit, forms, load
+from consumer.mirror.errors import stop
+from consumer.mirror.table_shape import TargetTable
+from consumer.op import EnvelopeOp
+from walstream.op import Kind
+
+_log: Final = logging.getLogger("consumer.mirror")
+
+
+def take_in(tx: Transaction, shape: TargetTable, op: EnvelopeOp) -> None:
+    """Make an op's texts those of the target's types; stop at what would be wrong."""
+    if op.kind is Kind.TRUNCATE:
+        return
+    fitting = _fit(tx, shape, op)
+    if fitting.misfit is not None:
+        raise stop(op, fitting.misfit.what, fitting.misfit.hint)
+    if op.old:
+        _refuse_uncertain(shape, op, fitting)
+    op.convert(fitting.conversions)
+
+
+def truncates(op: EnvelopeOp, *, skip: bool) -> bool:
+    """Return whether the table is to be emptied: not where `skip` is wished.
+
+    Stops where rows of other partitions have no order with it.
+    """
+    table, count = op.table.full_name, op.topic_partitions
+    repair = f"empty it there, then run on the source: walstream backfill {table}"
+    if skip:
+        _log.warning("a TRUNCATE of %s is skipped: %s", table, repair)
+        return False
+    if count == 1:
+        return True
+    raise stop(
+        op,
+        f"a TRUNCATE in one of {count or 'several'} partitions of {op.record.topic}:"
+        " rows of the others may be older or newer",
+        f"start with skip_truncates=True (--skip-truncates); {repair}",
+    )
+
+
+def _fit(tx: Transaction, shape: TargetTable, op: EnvelopeOp) -> Fit:
+    """Look once at each form that a table's records have."""
+    name = (op.table.columns, forms(op))
+    found = shape.fits.get(name)
+    if found is None:
+        if shape.types is None:
+            shape.types = load(tx, shape.schema, shape.name)
+        found = shape.fits[name] = fit(shape.types, *name)
+    return found
+
+
+def _refuse_uncertain(shape: TargetTable, op: EnvelopeOp, fitting: Fit) -> None:
+    """Stop where the old row is to be found by what may not have been sent."""
+    if shape.key:
+        unsure = [name for name in shape.key if name not in op.key_names]
+        if unsure:
+            raise stop(
+                op,
+                f"the record's key lacks {', '.join(unsure)} of the target's key, and"
+                " an old row of Debezium's does not say what was not sent of it",
+                "give the target the key of the records, or mirror the table from a"
+                ' topic of format "op"',
+            )
+        return
+    if op.record.key is not None:
+        raise stop(
+            op,
+            "the target has no key, and the records have one: an old row of Debezium's"
+            " does not say what was not sent of it",
+            "create the source's primary key in the target",
+        )
+    if not fitting.printed:
+        raise stop(
+            op,
+            "a row without a key is found by its texts, and Debezium's records do not"
+            " have PostgreSQL's texts of all its columns",
+            'create a key in source and target, or mirror a topic of format "op"',
+        )
