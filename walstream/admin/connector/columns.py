@@ -115,7 +115,8 @@ def _masked(draft: Draft, key: str, hidden: dict[str, str], differs: str) -> Non
 
 def _new_secret(references: References) -> str:
     path = references.output.absolute().with_suffix(".mask")
-    references.files.setdefault(path, token_hex(_SECRET_BYTES))
+    if not path.exists():  # another would change the values that are written already
+        references.files.setdefault(path, token_hex(_SECRET_BYTES))
     return f"${{file:{path}}}"
 
 

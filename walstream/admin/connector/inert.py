@@ -73,11 +73,16 @@ _INERT: Final = {
     "transaction.boundary.interval.ms": "walstream uses no transactions of Kafka's",
     "config.action.reload": "walstream reload reads the configuration again",
     "provide.offsets": "positions are in the folder state",
+    "offset.mismatch.strategy": "walstream compares its position with the slot's",
+    "include.schema.changes": "PostgreSQL's connector has no such topic",
+    "event.converting.failure.handling.mode": _NEVER_SKIPS,
     "config.providers": "see the values that refer to them",
 }
 _INERT_PREFIXES: Final = {
     "snapshot.mode.configuration.based.": "see snapshot.mode",
     "snapshot.mode.custom.": "see snapshot.mode",
+    "snapshot.locking.mode.": _SNAPSHOT,
+    "snapshot.query.mode.": "see snapshot.query.mode",
     "config.providers.": "see the values that refer to them",
     "openlineage.": _LINEAGE,
     "internal.": "of Debezium's inside",
@@ -85,6 +90,7 @@ _INERT_PREFIXES: Final = {
 _TO_DECIDE: Final = {
     "snapshot.select.statement.overrides": "a backfill reads whole tables",
     "snapshot.query.mode": "a backfill reads whole tables",
+    "header.converter": "headers are texts and JSON, as SimpleHeaderConverter has them",
     "converters": "classes of Java: the columns have Debezium's own forms; a custom "
     "handler can change them",
     "post.processors": "classes of Java: no row is read again to fill it",
@@ -94,12 +100,24 @@ _TO_DECIDE: Final = {
     "database.initial.statements": "ALTER ROLE … SET gives a session its settings",
     "sourceinfo.struct.maker": "a class of Java: source has Debezium's own fields",
     "transaction.metadata.factory": "a class of Java: the block has Debezium's fields",
-    "key.converter.plugin.version": "of a converter",
+}
+_DEFAULTS: Final = {
+    "snapshot.query.mode": "select_all",
+    "sourceinfo.struct.maker": "io.debezium.connector.postgresql."
+    "PostgresSourceInfoStructMaker",
+    "transaction.metadata.factory": "io.debezium.pipeline.txmetadata."
+    "DefaultTransactionMetadataFactory",
+    "include.schema.comments": "false",
+    "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
 }
 _IN_SCHEMAS: Final = {
     "column.propagate.source.type": "parameters __debezium.source.column.*",
     "datatype.propagate.source.type": "parameters __debezium.source.column.*",
     "include.schema.comments": "comments of columns",
+}
+_SWITCHES: Final = {
+    "skip.messages.without.change": "updates that change nothing of what is sent are "
+    "sent, too",
 }
 _CHANNELS: Final = {"log", "jmx"}
 _SUBSET: Final = "snapshot.include.collection.list"
@@ -111,10 +129,13 @@ def translate(draft: Draft) -> None:
         value = draft.get(key)
         if why := _why(key):
             draft.inert(key, why)
+        elif value == _DEFAULTS.get(key):
+            draft.inert(key, "it is Debezium's default")
         elif key in _TO_DECIDE and value:
             draft.decide(key, _TO_DECIDE[key])
         elif key in _IN_SCHEMAS and value:
             _in_schemas(draft, key)
+    _switches(draft)
     _publication_root(draft)
     _hand_over(draft)
     _topics_of_others(draft)
@@ -135,10 +156,17 @@ def _why(key: str) -> str:
 def _in_schemas(draft: Draft, key: str) -> None:
     if draft.tables["debezium"].get("schemas"):
         draft.decide(key, f"schemas are without {_IN_SCHEMAS[key]}")
-    elif draft.get(key).lower() != "false":
-        draft.inert(key, f"only schemas have {_IN_SCHEMAS[key]}, and none is written")
     else:
-        draft.inert(key, "it is off")
+        draft.inert(key, f"only schemas have {_IN_SCHEMAS[key]}, and none is written")
+
+
+def _switches(draft: Draft) -> None:
+    """Say of what walstream cannot do that it is off, or what differs."""
+    for key, what in _SWITCHES.items():
+        if truth(draft, key):
+            draft.decide(key, what)
+        elif draft.has(key):
+            draft.inert(key, "it is off")
 
 
 def _publication_root(draft: Draft) -> None:

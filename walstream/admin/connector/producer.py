@@ -45,7 +45,7 @@ _INERT: Final = {
     "ssl.enabled.protocols": "OpenSSL chooses it",
 }
 _OF_JAVA: Final = re.compile(
-    r"metric.*|metadata\.(max\.idle|recovery).*|partitioner\.adaptive\..*"
+    r"metric.*|transaction\..*|metadata\.(max\.idle|recovery).*|partitioner\.adaptive\..*"
     r"|partitioner\.availability\..*|enable\.metrics\.push|security\.providers"
     r"|ssl\.(provider|secure\.random\.implementation|(key|trust)manager\.algorithm)"
     r"|sasl\.login\..*|sasl\.kerberos\.(min|ticket).*|socket\.connection\.setup.*max.*"
@@ -54,6 +54,7 @@ _PARTITIONERS: Final = (
     "",
     "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
 )
+_NAME_CHECK: Final = "ssl.endpoint.identification.algorithm"
 _LOGIN: Final = re.compile(
     r"\s*[\w.]*\.(Plain|Scram)LoginModule\s+required\b(?P<options>.*?);?\s*", re.DOTALL
 )
@@ -79,7 +80,9 @@ def translate(draft: Draft, references: References, brokers: str = "") -> None:
 
 
 def _property(draft: Draft, references: References, key: str, name: str) -> None:
-    if name in _SAME or name in _RENAMED:
+    if not draft.get(key) and name != _NAME_CHECK:
+        draft.inert(key, "it is empty")
+    elif name in _SAME or name in _RENAMED:
         _put(draft, references, key, _RENAMED.get(name, name))
     elif name in _INERT or _OF_JAVA.fullmatch(name):
         draft.inert(key, _INERT.get(name, "of Java's client alone"))
@@ -99,7 +102,8 @@ def _property(draft: Draft, references: References, key: str, name: str) -> None
 
 
 def _security(draft: Draft, references: References, key: str, name: str) -> None:
-    if name == "ssl.endpoint.identification.algorithm":
+    mechanism = draft.get(f"{PREFIX}sasl.mechanism").upper()
+    if name == _NAME_CHECK:
         draft.put(key, "producer", name, draft.get(key) or "none")
     elif name == "sasl.jaas.config":
         _login(draft, references, key)
@@ -107,14 +111,13 @@ def _security(draft: Draft, references: References, key: str, name: str) -> None
         _store(draft, references, key, name)
     elif name == "ssl.keystore.password":
         _put(draft, references, key, name)
+    elif name.startswith("sasl.oauthbearer.") and mechanism != "OAUTHBEARER":
+        draft.inert(key, "sasl.mechanism is not OAUTHBEARER")
     else:
         draft.decide(key, _UNKNOWN)
 
 
 def _put(draft: Draft, references: References, key: str, name: str) -> None:
-    if not draft.get(key):
-        draft.inert(key, "it is empty")
-        return
     draft.put(key, "producer", name, references.written(key))
 
 

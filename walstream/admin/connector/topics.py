@@ -134,7 +134,7 @@ def _creation(draft: Draft) -> None:
             draft.inert(key, "the default is of all topics")
         elif name != key:
             draft.put(key, "topic_config", name, draft.get(key))
-        elif key.startswith("topic.creation."):
+        elif key.startswith("topic.creation.") and draft.get(key):
             draft.decide(key, _OF_GROUPS)
 
 

@@ -26,6 +26,11 @@ _REGEX: Final = (
     "io.debezium.transforms.ByLogicalTableRouter",
 )
 _REPLACE: Final = "org.apache.kafka.connect.transforms.ReplaceField$Value"
+_IDLE: Final = {  # options of an option
+    "drop.fields.from.key": "drop.fields.header.name",
+    "drop.fields.keep.schema.compatible": "drop.fields.header.name",
+    "add.headers.prefix": "add.headers",
+}
 _OLD_DELETES: Final = {
     ("drop", True): "drop",
     ("drop", False): "tombstone",
@@ -55,7 +60,7 @@ def translate(draft: Draft) -> None:
     for key in draft.unspoken():
         if key.startswith("transforms."):
             draft.inert(key, "no transform of that name is in transforms")
-        elif key == "predicates" or key.startswith("predicates."):
+        elif key.startswith("predicates") and draft.get(key):
             draft.decide(key, "walstream has no predicates")
 
 
@@ -91,15 +96,17 @@ class _Transform:
 
     def _rest(self, what: str) -> None:
         for key in self._draft.unspoken():
-            if key.startswith(self._prefix):
+            if not key.startswith(self._prefix):
+                continue
+            if self._draft.get(key):
                 self._draft.decide(key, what)
+            else:
+                self._draft.inert(key, "it is empty")
 
     def _refuse(self, what: str) -> None:
         named = self.kind.rpartition(".")[2] or "it has no type"
         self._draft.decide(self.key("type"), f"{named}: {what}")
-        for key in self._draft.unspoken():
-            if key.startswith(self._prefix):
-                self._draft.decide(key, f"an option of {named}, see its type")
+        self._rest(f"an option of {named}, see its type")
 
     def _route(self) -> None:
         """Note a renaming of topics; what tables get is written at the end."""
@@ -140,6 +147,9 @@ class _Transform:
         if draft.has(self.key("add.fields.prefix")):
             prefix = self.get("add.fields.prefix")
             draft.put(self.key("add.fields.prefix"), "debezium", "add_prefix", prefix)
+        for name, owner in _IDLE.items():
+            if not self.get(owner) and draft.has(self.key(name)):
+                draft.inert(self.key(name), f"without {owner}")
         if self.get("add.headers"):
             draft.decide(
                 self.key("add.headers"),
