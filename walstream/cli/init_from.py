@@ -11,8 +11,9 @@ from rich.text import Text
 
 from walstream.admin.connector.draft import Fate, Verdict
 from walstream.admin.init_from import InitFrom, InitFromOptions
-from walstream.cli.output import console, count, print_hanging
+from walstream.cli.output import console, count, print_hanging, print_repair
 from walstream.config.load import DEFAULT_FILES
+from walstream.errors import Repair
 from walstream.telemetry.terminal import escape
 
 _STYLES: Final = {
@@ -67,3 +68,4 @@ def _print_part(fate: Fate, verdicts: list[Verdict]) -> None:
     for verdict in verdicts:
         line = Text("  ").append(f"{escape(verdict.key)}: ", "bold")
         print_hanging(out, line.append(escape(verdict.text), _STYLES[fate]))
+        print_repair(out, Repair(sql=verdict.sql), str)

@@ -81,17 +81,18 @@ def _only(draft: Draft, key: str) -> None:
             )
     except Inexact:
         pass
-    statement = f'CREATE PUBLICATION "{own_publication(draft)}" FOR {lists}'
-    _withhold(draft, key, f"a publication lists columns: {statement}")
+    statement = f'CREATE PUBLICATION "{own_publication(draft)}" FOR {lists};'
+    _withhold(draft, key, "make a publication that lists columns", statement)
 
 
-def _withhold(draft: Draft, key: str, what: str) -> None:
+def _withhold(draft: Draft, key: str, what: str, sql: str = "") -> None:
     """Name a publication that is not there: what is hidden now stays so."""
     draft.tables["source"]["publication"] = own_publication(draft)
     draft.decide(
         key,
         f"{what}; until then the file names the publication "
         f'"{own_publication(draft)}", which has to be made while Debezium runs',
+        sql,
     )
 
 

@@ -51,7 +51,9 @@ def _head(draft: Draft) -> Iterator[str]:
     if undecided:
         yield from comment(_TO_DECIDE)
         for verdict in undecided:
-            yield from comment(f"- {verdict.key}: {_line(verdict.text)}")
+            yield from comment(f"- {_line(verdict.key)}: {_line(verdict.text)}")
+            if verdict.sql:
+                yield f"#   {_line(verdict.sql)}"
 
 
 def _line(text: str) -> str:

@@ -33,6 +33,7 @@ class Verdict:
     key: str  # as the file has it
     fate: Fate
     text: str  # to what; why not; or what differs for readers, and what to do
+    sql: str = ""  # that is to run
 
 
 @dataclass(slots=True)
@@ -84,9 +85,9 @@ class Draft:
         """Say why a key has no effect here."""
         self._add(key, Fate.NO_EFFECT, why)
 
-    def decide(self, key: str, what: str) -> None:
+    def decide(self, key: str, what: str, sql: str = "") -> None:
         """Say what differs for readers, and what an operator has to do about it."""
-        self._add(key, Fate.TO_DECIDE, what)
+        self._add(key, Fate.TO_DECIDE, what, sql)
 
     def unspoken(self) -> list[str]:
         """Return the keys that nothing is said of, as Connect names them."""
@@ -103,8 +104,8 @@ class Draft:
             text = "is written twice: the last value counts, as in Java"
             yield Verdict(_safe(key), Fate.NO_EFFECT, text)
 
-    def _add(self, key: str, fate: Fate, text: str) -> None:
-        verdict = Verdict(_safe(self.file.shown(key)), fate, text)
+    def _add(self, key: str, fate: Fate, text: str, sql: str = "") -> None:
+        verdict = Verdict(_safe(self.file.shown(key)), fate, text, sql)
         found = self._verdicts.setdefault(key, [])
         if verdict not in found:
             found.append(verdict)

@@ -26,6 +26,7 @@ _OWN: Final = "_walstream"  # added to a slot's name
 _LONGEST: Final = 40  # of it: a publication has a twin, and a slot copies
 _CASE: Final = "case counts here"
 _AS_IT_IS: Final = "the publication is read as it is"
+_MAKE: Final = "make a publication of the tables that are wanted"
 _ADDED: Final = (
     "for a table that comes later: ALTER PUBLICATION … ADD TABLE …, which Debezium did "
     "at its start"
@@ -147,7 +148,7 @@ def _left_out(draft: Draft, one: _List, lists: list[_List]) -> bool:
             draft.chosen = names
             draft.became(one.key, f"topics of {_shown(names)} alone", _CASE)
             return True
-    draft.decide(one.key, f"{_why(one)}: {_creation(draft, lists)}")
+    draft.decide(one.key, f"{_why(one)}: {_MAKE}", _creation(draft, lists))
     return False
 
 
@@ -170,18 +171,18 @@ def _of_patterns(draft: Draft, lists: list[_List]) -> None:
             _left_out(draft, one, lists)
         elif one.inexact or len(included) > 1:
             draft.tables["source"]["tables"] = []
-            draft.decide(one.key, f"{_why(one)}: {_creation(draft, lists)}")
+            draft.decide(one.key, f"{_why(one)}: {_MAKE}", _creation(draft, lists))
         else:
             draft.put(one.key, "source", "tables", one.names, _CASE)
 
 
 def _creation(draft: Draft, lists: list[_List]) -> str:
-    """Say how to make a publication of the tables that are wanted."""
+    """Write what makes a publication of the tables that are wanted."""
     name = own_publication(draft)
     root = draft.get("publish.via.partition.root", "false").lower() == "true"
     suffix = " WITH (publish_via_partition_root = true)" if root else ""
     whom = _whom(lists)
-    return f'CREATE PUBLICATION "{name}" FOR {whom}{suffix}'
+    return f'CREATE PUBLICATION "{name}" FOR {whom}{suffix};'
 
 
 def _whom(lists: list[_List]) -> str:
@@ -191,10 +192,10 @@ def _whom(lists: list[_List]) -> str:
         for name in one.names if one.key.endswith("include.list") else ():
             schema, _, table = name.partition(".")
             if table != "*" or not is_literal(schema):
-                return "TABLE …, with the tables that are wanted"
+                return "TABLE …"
             schemas.add(schema)
     if len(lists) > 1 or not schemas or any(one.inexact for one in lists):
-        return "TABLE …, with the tables that are wanted"
+        return "TABLE …"
     return "TABLES IN SCHEMA " + ", ".join(map(_quoted, sorted(schemas)))
 
 
