@@ -16,11 +16,11 @@ def test_columns_are_dropped() -> None:
 
 
 def test_what_cannot_be_dropped_keeps_the_source_from_starting() -> None:
-    for lists in (
+    for given in (
         {"column_exclude_list": r"public\.t\.pii_.*"},
         {"column_include_list": r"public\.t\.a,public\.t\.b"},
     ):
-        made = draft(**lists)
+        made = draft(**given)
         assert made.tables["source"]["publication"] == "debezium_walstream"
         assert "has to be made" in fates(made, undecided(made)[0])[Fate.TO_DECIDE]
     lists = sql(made, "column.include.list")
