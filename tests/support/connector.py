@@ -47,15 +47,15 @@ def draft(**entries: str) -> Draft:
 
 def fates(draft: Draft, key: str) -> dict[Fate, str]:
     """Return what is said of a key, by fate."""
-    return {one.fate: one.text for one in draft.verdicts() if one.key == key}
+    return {one.fate: one.text for one in draft.reports() if one.key == key}
 
 
 def sql(draft: Draft, key: str) -> str:
     """Return the SQL that a key needs."""
-    return "".join(one.sql for one in draft.verdicts() if one.key == key)
+    return "".join(one.sql for one in draft.reports() if one.key == key)
 
 
 def undecided(draft: Draft) -> list[str]:
     """Name the keys about which there is something to decide."""
-    found = (one.key for one in draft.verdicts() if one.fate is Fate.TO_DECIDE)
+    found = (one.key for one in draft.reports() if one.fate is Fate.TO_DECIDE)
     return list(dict.fromkeys(found))

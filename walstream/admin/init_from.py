@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from walstream.admin.connector import connector_file, document
-from walstream.admin.connector.draft import Draft, Fate, Verdict
+from walstream.admin.connector.draft import Draft, Fate, KeyReport
 from walstream.admin.connector.translation import translate
 from walstream.admin.init import write_secret
 from walstream.config import KafkaSinkConfig, PostgresSource, dsn, tls
@@ -65,13 +65,13 @@ class InitFrom:
         return cls(options, draft, references.files, _unproven(draft, environment))
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def reports(self) -> list[KeyReport]:
         """What is said of each key of the file."""
-        return list(self.draft.verdicts())
+        return list(self.draft.reports())
 
     @property
     def exit_code(self) -> int:
-        decided = all(one.fate is not Fate.TO_DECIDE for one in self.verdicts)
+        decided = all(one.fate is not Fate.TO_DECIDE for one in self.reports)
         return 0 if decided else TO_DECIDE
 
     def write(self, *, insecure: bool) -> list[Path]:
@@ -98,13 +98,14 @@ def _unproven(
     draft: Draft, environment: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
     """Return which servers are off this machine without verified TLS."""
-    written = draft.tables["source"]["dsn"]
+    written = draft.text("source", "dsn")
     try:
         dsn.parse(written)
     except ValueError as error:
         raise ConfigError(f"of the connector's database.… a dsn {error}") from None
+    producer = {key: str(value) for key, value in draft.tables["producer"].items()}
     source = PostgresSource(kind="postgres", dsn=written, sinks=["kafka"])
-    sink = KafkaSinkConfig(kind="kafka", producer=draft.tables["producer"])
+    sink = KafkaSinkConfig(kind="kafka", producer=producer)
     return (
         [one.complaint for one in tls.check_postgres("", source, environment)],
         [one.complaint for one in tls.check_kafka(("sinks", "kafka"), sink)],

@@ -9,7 +9,7 @@ from typing import Final
 import typer
 from rich.text import Text
 
-from walstream.admin.connector.draft import Fate, Verdict
+from walstream.admin.connector.draft import Fate, KeyReport
 from walstream.admin.init_from import InitFrom, InitFromOptions
 from walstream.cli.output import console, count, print_hanging, print_repair
 from walstream.config.load import DEFAULT_FILES
@@ -36,17 +36,17 @@ def init_from(
     translated = InitFrom.read(options, os.environ)
     problems = [one for part in translated.unproven for one in part]
     secrets = translated.write(insecure=agreed(problems))
-    verdicts = translated.verdicts
+    reports = translated.reports
     out = console()
     numbers = ", ".join(
-        f"{sum(one.fate is fate for one in verdicts)} {fate.value}" for fate in Fate
+        f"{sum(one.fate is fate for one in reports)} {fate.value}" for fate in Fate
     )
-    keys = count(len({one.key for one in verdicts}), "key")
+    keys = count(len({one.key for one in reports}), "key")
     out.print(f"{options.output} is written: {keys}: {numbers}", soft_wrap=True)
     for path in secrets:
         out.print(f"{path} holds a secret; only you can read it", soft_wrap=True)
     for fate in Fate:
-        _print_part(fate, [one for one in verdicts if one.fate is fate])
+        _print_part(fate, [one for one in reports if one.fate is fate])
     out.print()
     check(options.output)
     out.print()
@@ -59,13 +59,13 @@ def init_from(
         raise typer.Exit(translated.exit_code)
 
 
-def _print_part(fate: Fate, verdicts: list[Verdict]) -> None:
-    if not verdicts:
+def _print_part(fate: Fate, reports: list[KeyReport]) -> None:
+    if not reports:
         return
     out = console()
     out.print()
     out.print(Text(fate.value, "bold"))
-    for verdict in verdicts:
-        line = Text("  ").append(f"{escape(verdict.key)}: ", "bold")
-        print_hanging(out, line.append(escape(verdict.text), _STYLES[fate]))
-        print_repair(out, Repair(sql=verdict.sql), str)
+    for report in reports:
+        line = Text("  ").append(f"{escape(report.key)}: ", "bold")
+        print_hanging(out, line.append(escape(report.text), _STYLES[fate]))
+        print_repair(out, Repair(sql=report.sql), str)

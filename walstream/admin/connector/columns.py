@@ -71,7 +71,7 @@ def _dropped(draft: Draft) -> None:
 
 
 def _only(draft: Draft, key: str) -> None:
-    """Say how a publication lists columns: a handler only leaves some out."""
+    """Report how a publication lists columns: a handler only leaves some out."""
     lists = "TABLE … (…), …"
     try:
         found = _columns(draft, key)

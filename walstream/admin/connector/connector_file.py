@@ -127,7 +127,9 @@ def _json(path: Path, content: bytes) -> dict[str, str]:
             )
         document = {"name": document.get("name", ""), **document["config"]}
     if not isinstance(document, dict):
-        raise ConfigError(f'{path}: is no connector: write {{"name": …, "config": …}}')
+        raise ConfigError(
+            f'{path}: is not a connector: write {{"name": …, "config": …}}'
+        )
     return {key: _text(path, key, value) for key, value in document.items()}
 
 

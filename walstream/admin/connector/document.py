@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 
-from walstream.admin.connector.draft import Draft, Fate, Section
+from walstream.admin.connector.draft import Draft, Fate, Section, Table
 from walstream.config.debezium import Debezium
 from walstream.config.model import Config
 from walstream.config.sink import KafkaSinkConfig
@@ -45,15 +45,15 @@ def write(draft: Draft, *, state: str, insecure: tuple[bool, bool]) -> str:
 
 
 def _head(draft: Draft) -> Iterator[str]:
-    name = draft.get("name") or draft.tables["debezium"]["name"]
+    name = draft.get("name") or draft.text("debezium", "name")
     yield from comment(_HEAD.format(name=json.dumps(name)))
-    undecided = [one for one in draft.verdicts() if one.fate is Fate.TO_DECIDE]
+    undecided = [one for one in draft.reports() if one.fate is Fate.TO_DECIDE]
     if undecided:
         yield from comment(_TO_DECIDE)
-        for verdict in undecided:
-            yield from comment(f"- {_line(verdict.key)}: {_line(verdict.text)}")
-            if verdict.sql:
-                yield f"#   {_line(verdict.sql)}"
+        for report in undecided:
+            yield from comment(f"- {_line(report.key)}: {_line(report.text)}")
+            if report.sql:
+                yield f"#   {_line(report.sql)}"
 
 
 def _line(text: str) -> str:
@@ -82,7 +82,7 @@ def _remark(origin: str, *, marked: bool = True) -> Iterable[str]:
     return []
 
 
-def _plain(header: str, keys: Mapping[str, Any]) -> Iterator[str]:
+def _plain(header: str, keys: Table) -> Iterator[str]:
     yield header
     for key, value in keys.items():
         yield f"{key} = {toml_text(value)}"

@@ -1,9 +1,9 @@
-"""What a connector's configuration becomes, and an account of each of its keys."""
+"""A configuration in the making, and an account of each key of the connector's."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from walstream.admin.connector.connector_file import ConnectorFile
 from walstream.admin.connector.topic_route import TopicRoute
@@ -20,6 +20,11 @@ _HEADERS: Final[Mapping[Section, str]] = {
 }
 
 
+TomlValue = str | bool | int | Sequence[str]
+Table = dict[str, TomlValue]
+"""Keys of one section, as TOML holds them."""
+
+
 class Fate(Enum):
     TRANSLATED = "translated"
     NO_EFFECT = "without effect in walstream"
@@ -27,8 +32,8 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of one key."""
+class KeyReport:
+    """The account of one key."""
 
     key: str  # as the file has it
     fate: Fate
@@ -42,27 +47,31 @@ class Draft:
 
     file: ConnectorFile
     source: str = "app"
-    tables: dict[Section, dict[str, Any]] = field(
+    tables: dict[Section, Table] = field(
         default_factory=lambda: {section: {} for section in _HEADERS}
     )
-    topics: dict[str, dict[str, Any]] = field(default_factory=dict)
-    handlers: list[dict[str, Any]] = field(default_factory=list)
+    topics: dict[str, Table] = field(default_factory=dict)
+    handlers: list[Table] = field(default_factory=list)
     origins: dict[tuple[str, str], str] = field(default_factory=dict)
     # tables that alone have topics, of a publication that holds more; None: all
     chosen: list[str] | None = None
     partition_keys: dict[str, list[str]] = field(default_factory=dict)
     routes: list[TopicRoute] = field(default_factory=list)
-    _verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
+    _reports: dict[str, list[KeyReport]] = field(default_factory=dict)
 
     def get(self, key: str, default: str = "") -> str:
         """Return the value of a connector's key; an empty one is none."""
         return self.file.entries.get(key, "") or default
 
+    def text(self, section: Section, name: str) -> str:
+        """Return a text that was written."""
+        return str(self.tables[section][name])
+
     def has(self, key: str) -> bool:
         return key in self.file.entries
 
     def put(
-        self, key: str, section: Section, name: str, value: object, remark: str = ""
+        self, key: str, section: Section, name: str, value: TomlValue, remark: str = ""
     ) -> None:
         """Write a key of walstream's, and say that `key` became it."""
         self.tables[section][name] = value
@@ -78,37 +87,37 @@ class Draft:
         return _HEADERS[section].format(source=self.source)
 
     def became(self, key: str, what: str, remark: str = "") -> None:
-        """Say what became of a key that is translated."""
+        """Report what became of a key that is translated."""
         self._add(key, Fate.TRANSLATED, f"{what}; {remark}" if remark else what)
 
     def inert(self, key: str, why: str) -> None:
-        """Say why a key has no effect here."""
+        """Report why a key has no effect here."""
         self._add(key, Fate.NO_EFFECT, why)
 
     def decide(self, key: str, what: str, sql: str = "") -> None:
-        """Say what differs for readers, and what an operator has to do about it."""
+        """Report what differs for readers, and what an operator has to do about it."""
         self._add(key, Fate.TO_DECIDE, what, sql)
 
     def unspoken(self) -> list[str]:
         """Return the keys that nothing is said of, as Connect names them."""
-        return [key for key in self.file.entries if key not in self._verdicts]
+        return [key for key in self.file.entries if key not in self._reports]
 
-    def verdicts(self) -> Iterator[Verdict]:
+    def reports(self) -> Iterator[KeyReport]:
         """Yield what is said of each key, in the order of the file."""
-        known = [*self.file.entries, *self._verdicts]
+        known = [*self.file.entries, *self._reports]
         for key in dict.fromkeys(known):
-            yield from self._verdicts.get(key, ())
+            yield from self._reports.get(key, ())
         for key, why in self.file.foreign.items():
-            yield Verdict(_safe(key), Fate.NO_EFFECT, why)
+            yield KeyReport(_safe(key), Fate.NO_EFFECT, why)
         for key in sorted(self.file.twice):
             text = "is written twice: the last value counts, as in Java"
-            yield Verdict(_safe(key), Fate.NO_EFFECT, text)
+            yield KeyReport(_safe(key), Fate.NO_EFFECT, text)
 
     def _add(self, key: str, fate: Fate, text: str, sql: str = "") -> None:
-        verdict = Verdict(_safe(self.file.shown(key)), fate, text, sql)
-        found = self._verdicts.setdefault(key, [])
-        if verdict not in found:
-            found.append(verdict)
+        report = KeyReport(_safe(self.file.shown(key)), fate, text, sql)
+        found = self._reports.setdefault(key, [])
+        if report not in found:
+            found.append(report)
 
 
 def _safe(key: str) -> str:

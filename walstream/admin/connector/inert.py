@@ -124,7 +124,7 @@ _SUBSET: Final = "snapshot.include.collection.list"
 
 
 def translate(draft: Draft) -> None:
-    """Say of each of these keys why it has no counterpart."""
+    """Report of each of these keys why it has no counterpart."""
     for key in draft.unspoken():
         value = draft.get(key)
         if why := _why(key):
@@ -161,7 +161,7 @@ def _in_schemas(draft: Draft, key: str) -> None:
 
 
 def _switches(draft: Draft) -> None:
-    """Say of what walstream cannot do that it is off, or what differs."""
+    """Report of what walstream cannot do that it is off, or what differs."""
     for key, what in _SWITCHES.items():
         if truth(draft, key):
             draft.decide(key, what)
@@ -180,7 +180,7 @@ def _publication_root(draft: Draft) -> None:
 
 
 def _hand_over(draft: Draft) -> None:
-    """Say what has to be seen to before the connector stops."""
+    """Report what has to be seen to before the connector stops."""
     key = "slot.drop.on.stop"
     if truth(draft, key):
         draft.decide(
@@ -197,7 +197,7 @@ def _hand_over(draft: Draft) -> None:
         key = key if draft.has(key) else "flush.lsn.source"
         draft.decide(
             key,
-            "somebody else moves the slot: make sure that it is not ahead of what "
+            "another client moves the slot: make sure that it is not ahead of what "
             "Kafka has, and stop that before walstream runs",
         )
     for key in ("lsn.flush.mode", "flush.lsn.source"):
@@ -215,7 +215,7 @@ def _hand_over(draft: Draft) -> None:
 
 
 def _topics_of_others(draft: Draft) -> None:
-    """Say which topics of a connector have no writer any more."""
+    """Report topics of a connector that lose their writer."""
     key = "heartbeat.interval.ms"
     if draft.get(key, "0") in {"0", "-1"}:
         if draft.has(key):

@@ -157,7 +157,7 @@ class _Parser:
 
 
 def _single(atom: str) -> str:
-    """Return one character that is no dot, which no pattern says."""
+    """Return one character other than a dot, which no pattern says."""
     if atom == _NO_DOTS:
         raise Inexact("walstream's patterns have no [^.] alone")
     return atom

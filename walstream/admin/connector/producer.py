@@ -25,7 +25,9 @@ _RENAMED: Final = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
-_ALWAYS: Final = "walstream has its own: no record is given up, and none overtakes"
+_ALWAYS: Final = (
+    "walstream has its own: no record is dropped, and none overtakes another"
+)
 _INERT: Final = {
     "acks": "walstream waits for all replicas",
     "enable.idempotence": "walstream's producer always is",

@@ -1,4 +1,4 @@
-"""What records look like: Debezium's modes, Connect's converters, existing rows."""
+"""The form of records: Debezium's modes, Connect's converters, existing rows."""
 
 from typing import Final, get_args
 
@@ -131,9 +131,9 @@ def _skipped(draft: Draft) -> None:
     skipped = letters & _OPERATIONS.keys()
     if skipped:
         kept = [name for one, name in _OPERATIONS.items() if one not in skipped]
-        handler = {"kind": "filter", "operations": [*kept, "truncate"]}
-        draft.handlers.append(handler)
-        draft.became(key, f"handler filter: {', '.join(handler['operations'])} pass")
+        kept.append("truncate")
+        draft.handlers.append({"kind": "filter", "operations": kept})
+        draft.became(key, f"handler filter: {', '.join(kept)} pass")
 
 
 def _transactions(draft: Draft) -> None:
@@ -146,7 +146,7 @@ def _transactions(draft: Draft) -> None:
         return
     if "transaction" in Debezium.model_fields:
         suffix = draft.get("topic.transaction", "transaction")
-        topic = f"{draft.tables['debezium']['name']}.{suffix}"
+        topic = f"{draft.text('debezium', 'name')}.{suffix}"
         draft.put(key, "debezium", "transaction", topic)
         return
     draft.decide(
@@ -208,7 +208,7 @@ def _converter(draft: Draft, side: str) -> bool | None:
             if key.startswith(f"{side}."):
                 draft.inert(key, f"an option of {known}")
         return None
-    draft.became(side, f'format = "{draft.tables["sink"]["format"]}", in JSON')
+    draft.became(side, f'format = "{draft.text("sink", "format")}", in JSON')
     for key in draft.file.entries:
         if key.startswith(f"{side}."):
             _converter_option(draft, key, key.removeprefix(f"{side}."))

@@ -83,9 +83,7 @@ class References:
             return f"${{file:{Path(path, name)}}}"
         if kind == "file" and path:
             return self._from_properties(key, Path(path), name, spell)
-        return self._absent(
-            key, f"{provider or 'a provider'} is no provider that walstream can ask"
-        )
+        return self._absent(key, f"walstream cannot ask the provider {provider}")
 
     def _expression(self, key: str, found: re.Match[str]) -> str:
         name, default = found.groups()

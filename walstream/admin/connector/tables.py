@@ -1,4 +1,4 @@
-"""Which tables are sent: the publication as it is, and what a connector leaves out.
+"""Tables that are sent: the publication as it is, and what a connector leaves out.
 
 A slot reads no publication that was made after what it decodes, so that of the
 connector is used as it is. Its lists are of the connector alone, unless it made the
@@ -55,7 +55,9 @@ class _List:
             try:
                 names += patterns(expression, dots)
             except Inexact as error:
-                return cls(key, [], f"{expression!r} is no pattern: {error}")
+                return cls(
+                    key, [], f"{expression!r} cannot be written as a pattern: {error}"
+                )
         if dots == 0:
             names = [f"{name}.*" for name in names]
         return cls(key, names)

@@ -60,7 +60,7 @@ def _numbered(found: re.Match[str], digits: str) -> str:
     length = 1
     groups = found.re.groups
     if int(digits[:1]) > groups:
-        raise Untranslatable(f"${digits} is no group")
+        raise Untranslatable(f"${digits} is not a group")
     while length < len(digits) and int(digits[: length + 1]) <= groups:
         length += 1
     return (found[int(digits[:length])] or "") + digits[length:]

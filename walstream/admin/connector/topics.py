@@ -27,7 +27,7 @@ def translate(draft: Draft) -> None:
 
 
 def _names(draft: Draft) -> None:
-    name = draft.tables["debezium"]["name"]
+    name = draft.text("debezium", "name")
     prefix = sanitized(name)
     delimiter = draft.get("topic.delimiter", ".")
     _strategy(draft)

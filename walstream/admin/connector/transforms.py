@@ -190,8 +190,7 @@ class _Transform:
         for name in ("exclude", "blacklist"):
             columns = [one.strip() for one in self.get(name).split(",") if one.strip()]
             if columns:
-                handler = {"kind": "drop_columns", "columns": columns}
-                draft.handlers.append(handler)
+                draft.handlers.append({"kind": "drop_columns", "columns": columns})
                 draft.became(
                     self.key(name), f"handler drop_columns: {', '.join(columns)}"
                 )

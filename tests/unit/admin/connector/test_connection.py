@@ -16,7 +16,7 @@ def test_parameters_are_libpqs() -> None:
             "database.tcpKeepAlive": "false",
         }
     )
-    assert dsn.parse(made.tables["source"]["dsn"]) == {
+    assert dsn.parse(made.text("source", "dsn")) == {
         "host": "db.example",
         "port": "5433",
         "user": "it's me",
@@ -36,5 +36,5 @@ def test_what_libpq_reads_otherwise_is_told() -> None:
 
 def test_an_empty_value_says_nothing() -> None:
     made = draft(database_sslmode="")
-    assert "sslmode" not in made.tables["source"]["dsn"]
+    assert "sslmode" not in made.text("source", "dsn")
     assert fates(made, "database.sslmode") == {Fate.NO_EFFECT: "it is empty"}

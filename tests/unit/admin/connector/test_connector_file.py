@@ -128,7 +128,7 @@ def test_text_is_latin_1_as_in_connect_and_keys_may_stand_twice(tmp_path: Path) 
     ("name", "text", "why"),
     [
         ("c.json", "{", "not valid JSON"),
-        ("c.json", "[]", "is no connector"),
+        ("c.json", "[]", "is not a connector"),
         ("c.json", '{"config": {}, "x": 1}', "stands beside"),
         ("c.json", '{"connector.class": ["s3cret"]}', "neither a text"),
         ("c.properties", "a=\\u00s3cret", "hexadecimal"),

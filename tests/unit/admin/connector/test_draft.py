@@ -1,7 +1,7 @@
 """A draft keeps what is said of each key, and shows no secret."""
 
 from tests.support.connector import connector
-from walstream.admin.connector.draft import Draft, Fate, Verdict, is_secret
+from walstream.admin.connector.draft import Draft, Fate, KeyReport, is_secret
 
 SALTED = "column.mask.hash.MD5.with.salt.s4lt"
 
@@ -12,8 +12,8 @@ def test_a_key_is_told_where_it_went() -> None:
     draft.put("not.there", "producer", "linger.ms", "5")
     assert draft.origins == {("source", "slot"): "slot.name"}
     assert draft.tables["producer"] == {"linger.ms": "5"}
-    assert list(draft.verdicts()) == [
-        Verdict(
+    assert list(draft.reports()) == [
+        KeyReport(
             "slot.name",
             Fate.TRANSLATED,
             '[sources.shop] slot = "dbz"; as it was',
@@ -26,7 +26,7 @@ def test_the_same_is_told_once_and_a_salt_never() -> None:
     draft = Draft(connector({SALTED: "a.b.c"}))
     draft.decide(SALTED, "x")
     draft.decide(SALTED, "x")
-    (told,) = draft.verdicts()
+    (told,) = draft.reports()
     assert told.key == "column.mask.hash.MD5.with.salt.***"
     assert is_secret(SALTED)
     assert is_secret("database.password")

@@ -75,7 +75,7 @@ def test_every_property_is_known(section: str) -> None:
 def test_what_nobody_knows_is_named_without_its_value() -> None:
     made = draft(tabel_include_list="s3cret")
     assert "misspelt" in fates(made, "tabel.include.list")[Fate.TO_DECIDE]
-    assert "s3cret" not in str(list(made.verdicts()))
+    assert "s3cret" not in str(list(made.reports()))
 
 
 def test_dangers_of_the_hand_over_are_named() -> None:

@@ -84,7 +84,7 @@ def test_another_login_is_told_without_its_secret() -> None:
     made, draft, secrets = produced({"sasl.jaas.config": kerberos})
     assert not made
     assert not secrets
-    assert "s3cret" not in str(list(draft.verdicts()))
+    assert "s3cret" not in str(list(draft.reports()))
     assert undecided(draft) == ["producer.override.sasl.jaas.config"]
 
 

@@ -15,7 +15,7 @@ def test_a_plain_password_goes_into_a_file_as_libpq_spells_it(tmp_path: Path) ->
     draft, references = translated({"database.password": r"a'b\c ${d"}, output=output)
     path = tmp_path / "walstream.database.password"
     assert references.files == {path: r"a\'b\\c ${d"}
-    assert f"password='${{file:{path}}}'" in draft.tables["source"]["dsn"]
+    assert f"password='${{file:{path}}}'" in draft.text("source", "dsn")
     assert not undecided(draft)
 
 
@@ -51,7 +51,7 @@ def test_what_cannot_be_asked_is_left_to_a_person(tmp_path: Path) -> None:
         )
         assert not references.files
         assert undecided(draft) == ["database.password"]
-        assert f"{tmp_path}/w.database.password" in draft.tables["source"]["dsn"]
+        assert f"{tmp_path}/w.database.password" in draft.text("source", "dsn")
 
 
 def test_a_provider_is_known_by_its_class(tmp_path: Path) -> None:

@@ -67,23 +67,23 @@ def test_every_key_is_accounted_for(entries: dict[str, str]) -> None:
     file = connector({key: value.strip() for key, value in entries.items()})
     draft, _ = translate(file, Path("/nowhere/w.toml"))
     assert not draft.unspoken()
-    told = {one.key for one in draft.verdicts()}
+    told = {one.key for one in draft.reports()}
     salted = "column.mask.hash.a.with.salt."
     assert told >= {key.replace(f"{salted}b", f"{salted}***") for key in file.entries}
     written = write(draft, state="s", insecure=(False, False))
-    assert secret not in written + str(list(draft.verdicts()))
+    assert secret not in written + str(list(draft.reports()))
 
 
 def test_what_is_in_its_file_is_told_under_its_own_name(tmp_path: Path) -> None:
     path = tmp_path / "c.properties"
     path.write_text("\n".join(f"{key}={value}" for key, value in PLAIN.items()))
     draft, _ = translate(connector_file.read(path), tmp_path / "w.toml")
-    assert {one.key for one in draft.verdicts()} == PLAIN.keys()
+    assert {one.key for one in draft.reports()} == PLAIN.keys()
     assert not undecided(draft)
     worker = tmp_path / "worker.properties"
     worker.write_text("group.id=g\n")
     draft, _ = translate(connector_file.read(path, worker), tmp_path / "w.toml")
-    (foreign,) = (one for one in draft.verdicts() if one.key == "group.id (worker)")
+    (foreign,) = (one for one in draft.reports() if one.key == "group.id (worker)")
     assert foreign.fate is Fate.NO_EFFECT
 
 
