@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from walstream.admin.connector.draft import Draft, Fate, Section, Table
+from walstream.admin.connector.draft import Draft, Fate, Section, Table, TomlValue
 from walstream.config.debezium import Debezium
 from walstream.config.model import Config
 from walstream.config.sink import KafkaSinkConfig
@@ -85,4 +85,11 @@ def _remark(origin: str, *, marked: bool = True) -> Iterable[str]:
 def _plain(header: str, keys: Table) -> Iterator[str]:
     yield header
     for key, value in keys.items():
-        yield f"{key} = {toml_text(value)}"
+        yield f"{key} = {_written(value)}"
+
+
+def _written(value: TomlValue) -> str:
+    if not isinstance(value, Mapping):
+        return toml_text(value)
+    pairs = (f"{toml_text(key)} = {toml_text(one)}" for key, one in value.items())
+    return f"{{ {', '.join(pairs)} }}"

@@ -20,7 +20,7 @@ _HEADERS: Final[Mapping[Section, str]] = {
 }
 
 
-TomlValue = str | bool | int | Sequence[str]
+TomlValue = str | bool | int | Sequence[str] | Mapping[str, str]
 Table = dict[str, TomlValue]
 """Keys of one section, as TOML holds them."""
 

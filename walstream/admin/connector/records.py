@@ -5,7 +5,10 @@ from typing import Final, get_args
 from walstream.admin.connector.draft import Draft
 from walstream.config.debezium import Debezium
 
-_JSON: Final = ("org.apache.kafka.connect.json.JsonConverter", "JsonConverter")
+JSON_CONVERTERS: Final = (
+    "org.apache.kafka.connect.json.JsonConverter",
+    "JsonConverter",
+)
 _MODES: Final = {
     "decimal.handling.mode": "decimal",
     "time.precision.mode": "time",
@@ -51,7 +54,6 @@ def translate(draft: Draft) -> None:
     _skipped(draft)
     _transactions(draft)
     _snapshot(draft)
-    _converters(draft)
 
 
 def _name(draft: Draft) -> None:
@@ -168,7 +170,8 @@ def _snapshot(draft: Draft) -> None:
     draft.decide(key, f'{mode!r}: backfill = "initial" is written: {what}')
 
 
-def _converters(draft: Draft) -> None:
+def converters(draft: Draft) -> None:
+    """Write whether records have schemas, of what the converters say."""
     schemas: dict[str, bool] = {}
     for side in ("key", "value"):
         found = _converter(draft, f"{side}.converter")
@@ -201,7 +204,7 @@ def _converter(draft: Draft, side: str) -> bool | None:
         else:
             draft.decide(side, "neither the connector nor the worker names one")
         return None
-    if name not in _JSON:
+    if name not in JSON_CONVERTERS:
         known = name.rpartition(".")[2]
         draft.decide(side, f"{known}: {_REGISTRY}")
         for key in draft.file.entries:

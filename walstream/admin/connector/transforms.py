@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from walstream.admin.connector import outbox
 from walstream.admin.connector.draft import Draft
-from walstream.admin.connector.records import choices, truth
+from walstream.admin.connector.records import choices, converters, truth
 from walstream.admin.connector.topic_route import TopicRoute
 
 _CUSTOM: Final = (
@@ -46,8 +47,11 @@ def names(draft: Draft) -> list[str]:
 
 def unwraps(draft: Draft) -> bool:
     """Return whether records are rows without an envelope."""
-    kinds = (draft.get(f"transforms.{alias}.type") for alias in names(draft))
-    return _UNWRAP in kinds
+    return _UNWRAP in _kinds(draft)
+
+
+def _kinds(draft: Draft) -> list[str]:
+    return [draft.get(f"transforms.{alias}.type") for alias in names(draft)]
 
 
 def translate(draft: Draft) -> None:
@@ -55,6 +59,8 @@ def translate(draft: Draft) -> None:
     aliases = names(draft)
     if draft.has("transforms"):
         draft.became("transforms", f"{', '.join(aliases) or 'none'}, one by one")
+    if outbox.EVENT_ROUTER not in _kinds(draft):
+        converters(draft)
     for alias in aliases:
         _Transform(draft, alias).translate()
     for key in draft.unspoken():
@@ -88,6 +94,8 @@ class _Transform:
             self._route()
         elif self.kind == _UNWRAP:
             self._unwrap()
+        elif self.kind == outbox.EVENT_ROUTER:
+            outbox.translate(self._draft, self._prefix)
         elif self.kind == _REPLACE and unwraps(self._draft):
             self._replace()
         else:

@@ -41,6 +41,7 @@ def translated_with(values: dict[str, str]) -> Draft:
         ("json", "value.converter."),
         ("producer", "producer.override."),
         ("unwrap", "transforms.t."),
+        ("outbox", "transforms.o."),
     ],
 )
 def test_defaults_that_are_written_out_leave_nothing_to_decide(
@@ -51,6 +52,11 @@ def test_defaults_that_are_written_out_leave_nothing_to_decide(
         given |= {
             "transforms": "t",
             "transforms.t.type": "io.debezium.transforms.ExtractNewRecordState",
+        }
+    if section == "outbox":
+        given |= {
+            "transforms": "o",
+            "transforms.o.type": "io.debezium.transforms.outbox.EventRouter",
         }
     given["value.converter"] = JSON
     # a null in a column with a default is what docs/debezium.md tells of
