@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from walstream.admin.connector.draft import Draft, Fate, Section, Table, TomlValue
 from walstream.config.debezium import Debezium
+from walstream.config.messages import Messages
 from walstream.config.model import Config
 from walstream.config.sink import KafkaSinkConfig
 from walstream.config.source import PostgresSource
@@ -22,6 +23,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "source": PostgresSource,
     "sink": KafkaSinkConfig,
     "debezium": Debezium,
+    "messages": Messages,
 }
 
 
@@ -30,8 +32,10 @@ def write(draft: Draft, *, state: str, insecure: tuple[bool, bool]) -> str:
     draft.tables["source"] |= {"insecure": True} if insecure[0] else {}
     draft.tables["sink"] |= {"insecure": True} if insecure[1] else {}
     lines = [*_head(draft), "", *key_lines(Config, "state", state), ""]
-    for section in ("source", "sink", "debezium"):
-        lines += [*_section(draft, section), ""]
+    sections: list[Section] = ["source", "sink", "debezium", "messages"]
+    for section in sections:
+        if draft.tables[section]:
+            lines += [*_section(draft, section), ""]
     for table, topic in draft.topics.items():
         lines += [*_plain(f"[sinks.kafka.topics.{toml_text(table)}]", topic), ""]
     for handler in draft.handlers:

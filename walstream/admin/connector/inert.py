@@ -4,7 +4,6 @@ from typing import Final
 
 from walstream.admin.connector.draft import Draft
 from walstream.admin.connector.records import truth
-from walstream.config.debezium import Debezium
 
 _QUEUE: Final = "memory bounds what waits, in bytes"
 _RETRY: Final = "walstream tries again for as long as it takes"
@@ -138,7 +137,7 @@ def translate(draft: Draft) -> None:
     _switches(draft)
     _publication_root(draft)
     _hand_over(draft)
-    _topics_of_others(draft)
+    _notifications(draft)
     _failover(draft)
     for key in draft.unspoken():
         _last(draft, key)
@@ -214,20 +213,8 @@ def _hand_over(draft: Draft) -> None:
         draft.inert(key, "walstream delivers at least once")
 
 
-def _topics_of_others(draft: Draft) -> None:
-    """Report topics of a connector that lose their writer."""
-    key = "heartbeat.interval.ms"
-    if draft.get(key, "0") in {"0", "-1"}:
-        if draft.has(key):
-            draft.inert(key, "it is off")
-    elif "heartbeat" in Debezium.model_fields:
-        draft.put(key, "debezium", "heartbeat", f"{draft.get(key)}ms")
-    else:
-        draft.decide(
-            key,
-            "no topic of heartbeats is written: its readers get no more records; an "
-            "idle slot moves by itself",
-        )
+def _notifications(draft: Draft) -> None:
+    """Report a topic that loses its writer."""
     channels = {
         one.strip() for one in draft.get("notification.enabled.channels").split(",")
     }
@@ -236,12 +223,6 @@ def _topics_of_others(draft: Draft) -> None:
             draft.decide(key, "walstream notifies no topic: /status and metrics tell")
         elif draft.has(key):
             draft.inert(key, "the log, /status and metrics tell of backfills")
-    for key in ("message.prefix.include.list", "message.prefix.exclude.list"):
-        if draft.get(key):
-            draft.decide(
-                key,
-                "logical messages reach no topic: their readers get no more records",
-            )
 
 
 def _failover(draft: Draft) -> None:

@@ -30,8 +30,8 @@ def split(written: str) -> list[str]:
     return [part.strip().replace("\\,", ",") for part in parts if part.strip()]
 
 
-def patterns(expression: str, dots: int) -> list[str]:
-    """Return the patterns that match the same names, each with so many dots.
+def patterns(expression: str, dots: int | None = None) -> list[str]:
+    """Return the patterns that match the same names, each with so many dots, or any.
 
     Raises Inexact where there are none.
     """
@@ -54,8 +54,13 @@ def column_of(pattern: str) -> tuple[str, str]:
     return tables, column
 
 
-def _spelt(found: str, dots: int) -> str:
+def _spelt(found: str, dots: int | None) -> str:
     """Spell a parsed expression; a character may have to be the dot of a name."""
+    if dots is None:
+        if _NO_DOTS in found:
+            raise Inexact("walstream's patterns have no [^.]")
+        spelt = "".join(_SPELT.get(character, character) for character in found)
+        return re.sub(r"\*+", "*", spelt)
     missing = dots - found.count(".")
     is_long = _MANY in found or _NO_DOTS in found
     if not is_long and missing and found.count(_ANY) == missing:

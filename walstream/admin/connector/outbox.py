@@ -47,6 +47,9 @@ def translate(draft: Draft, prefix: str) -> None:
     key = f"{prefix}table.fields.additional.error.on.missing"
     if draft.has(key):
         draft.inert(key, "a column that is missing is refused at the start")
+    key = f"{prefix}table.field.event.type"
+    if draft.has(key):
+        draft.inert(key, "Debezium does not use it either")
     for key in draft.file.entries:
         if key.startswith(f"{prefix}tracing."):
             draft.inert(key, "walstream writes no traces")

@@ -52,7 +52,6 @@ def translate(draft: Draft) -> None:
         _number(draft, "money.fraction.digits", "money_digits")
     _tombstones(draft)
     _skipped(draft)
-    _transactions(draft)
     _snapshot(draft)
 
 
@@ -136,26 +135,6 @@ def _skipped(draft: Draft) -> None:
         kept.append("truncate")
         draft.handlers.append({"kind": "filter", "operations": kept})
         draft.became(key, f"handler filter: {', '.join(kept)} pass")
-
-
-def _transactions(draft: Draft) -> None:
-    key = "provide.transaction.metadata"
-    value = truth(draft, key)
-    if not draft.get(key) or value is None:
-        return
-    draft.put(key, "debezium", "transaction_block", value)
-    if not value:
-        return
-    if "transaction" in Debezium.model_fields:
-        suffix = draft.get("topic.transaction", "transaction")
-        topic = f"{draft.text('debezium', 'name')}.{suffix}"
-        draft.put(key, "debezium", "transaction", topic)
-        return
-    draft.decide(
-        key,
-        "no topic of transactions is written: readers of BEGIN and END get no more "
-        "records",
-    )
 
 
 def _snapshot(draft: Draft) -> None:

@@ -8,6 +8,7 @@ from walstream.admin.connector import (
     inert,
     producer,
     records,
+    side_topics,
     tables,
     topics,
     transforms,
@@ -48,6 +49,7 @@ def translate(
     transforms.translate(draft)
     columns.translate(draft, references)
     topics.translate(draft)
+    side_topics.translate(draft)
     producer.translate(draft, references, brokers)
     inert.translate(draft)
     draft.tables["source"]["sinks"] = ["kafka"]

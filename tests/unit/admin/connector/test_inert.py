@@ -105,7 +105,6 @@ def test_topics_that_lose_their_writer_are_named() -> None:
     )
     assert len(undecided(made)) == 2
     assert not undecided(draft(notification_enabled_channels="log"))
-    assert not undecided(draft(heartbeat_interval_ms="0"))
 
 
 def test_parameters_of_schemas_differ_only_where_schemas_are_written() -> None:

@@ -115,9 +115,3 @@ def test_options_of_json() -> None:
 
 def test_what_is_neither_true_nor_false_is_told() -> None:
     assert undecided(draft(tombstones_on_delete="yes")) == ["tombstones.on.delete"]
-
-
-def test_transactions() -> None:
-    made = draft(provide_transaction_metadata="true")
-    assert made.tables["debezium"]["transaction_block"] is True
-    assert not undecided(draft(provide_transaction_metadata="false"))
