@@ -130,6 +130,7 @@ DRIVEN_BY = {
     "walstream/cli/completion_servers.py": "integration/test_completion.py: completed",
     "walstream/cli/destroy.py": 'integration/test_destroy.py: "destroy"',
     "walstream/cli/init.py": 'integration/test_init.py: "init"',
+    "walstream/cli/init_from.py": 'integration/test_init_from.py: "--from"',
     "walstream/cli/launch.py": (
         "fault/test_kill_cycles.py: test_sigterm_repeats_nothing"
     ),

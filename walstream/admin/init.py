@@ -137,7 +137,7 @@ def init(
     )
     try:
         for path, secret in secrets.items():
-            _write_secret(path, secret, force=wishes.force)
+            write_secret(path, secret, force=wishes.force)
         wishes.output.write_text(write(starter), "utf-8")
     except OSError as error:
         raise ConfigError(
@@ -209,7 +209,7 @@ def _extract(wishes: InitOptions) -> tuple[str, dict[Path, str]]:
     return written, {files[key]: secret for key, secret in secrets.items()}
 
 
-def _write_secret(path: Path, secret: str, *, force: bool) -> None:
+def write_secret(path: Path, secret: str, *, force: bool) -> None:
     """Write a file that only its owner reads, from its first byte on."""
     if force:
         path.unlink(missing_ok=True)  # its mode may be another

@@ -22,7 +22,9 @@ from walstream.admin.init import (
     unproven,
 )
 from walstream.admin.init import init as write_configuration
+from walstream.admin.init_from import InitFromOptions
 from walstream.cli.check import print_report
+from walstream.cli.init_from import init_from
 from walstream.cli.output import console, echo
 from walstream.config import Secrets, load
 from walstream.config.load import DEFAULT_FILES
@@ -69,6 +71,20 @@ def init(  # noqa: PLR0913 - one for each option
         list[str] | None,
         typer.Option(metavar="NAME", help="Stream all tables of this schema."),
     ] = None,
+    connector: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Translate a Debezium connector: its .properties or .json.",
+        ),
+    ] = None,
+    worker: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --from: properties of its Connect worker."
+        ),
+    ] = None,
     insecure: Annotated[
         bool,
         typer.Option("--insecure", help="Allow remote servers without verified TLS."),
@@ -80,11 +96,23 @@ def init(  # noqa: PLR0913 - one for each option
     """Write a first walstream.toml for a database and a broker, and check it.
 
     Asks at a terminal for what is missing. A password goes into a separate file.
+    With --from it ends with 3 if something could not be translated: its report says
+    what to decide.
 
     Example: walstream init --dsn postgresql://app@localhost/app
     """
     logs.configure("error", Secrets().scrub)
     refuse(output, source, force=force)
+    if connector is not None:
+        _refuse_beside_from(context)
+        init_from(
+            InitFromOptions(connector, output, worker, brokers, source, force),
+            lambda problems: _consent(problems, insecure=insecure),
+            _print_check,
+        )
+        return
+    if worker is not None:
+        raise ConfigError("--worker is only for --from", hint="add --from FILE")
     if _is_from_environment(context, "dsn") and sys.stdin.isatty():
         typer.echo(f"PostgreSQL: from {VARIABLE}")
     dsn, brokers = _servers(dsn, brokers)
@@ -108,6 +136,17 @@ def init(  # noqa: PLR0913 - one for each option
     )
     written = write_configuration(wishes)
     _tell(wishes, written)
+
+
+def _refuse_beside_from(context: typer.Context) -> None:
+    """Refuse options that say what the connector's file says."""
+    for name in ("dsn", "tables", "schema"):
+        given = context.get_parameter_source(name)
+        if given is not None and given.name == "COMMANDLINE":
+            raise ConfigError(
+                f"--{name} and --from say the same: leave one out",
+                hint="what the file is to say otherwise, change in it afterwards",
+            )
 
 
 def _is_from_environment(context: typer.Context, name: str) -> bool:
@@ -164,6 +203,10 @@ def _read_tables(typed: str) -> list[str]:
 def _agreed(dsn: str, brokers: str, *, insecure: bool) -> bool:
     """Ask whether a server elsewhere may go unproven: never decided by itself."""
     problems = [one for part in unproven(dsn, brokers) for one in part]
+    return _consent(problems, insecure=insecure)
+
+
+def _consent(problems: list[str], *, insecure: bool) -> bool:
     if insecure or not problems or not sys.stdin.isatty():
         return insecure
     for problem in problems:
@@ -179,17 +222,23 @@ def _tell(wishes: InitOptions, written: InitResult) -> None:
         out.print(f"{path} holds its password; only you can read it", soft_wrap=True)
     out.print()
     named = wishes.output != DEFAULT_FILES[0]
+    _print_check(wishes.output)
+    suffix = f" {_NAMED} {shlex.quote(str(wishes.output))}" if named else ""
+    out.print()
+    for command in next_steps(written.topic):
+        out.print(Text("  $ ", "dim").append(command + suffix, "green"), soft_wrap=True)
+
+
+def _print_check(output: Path) -> None:
+    """Print what check thinks of the file."""
+    named = output != DEFAULT_FILES[0]
     try:
-        config = load(wishes.output if named else None, os.environ)
+        config = load(output if named else None, os.environ)
     except ConfigError as error:
         print_report(refused(error))
     else:
         logs.configure("error", config.secrets.scrub)
         print_report(check(config, http_checks.inspect(config)))
-    suffix = f" {_NAMED} {shlex.quote(str(wishes.output))}" if named else ""
-    out.print()
-    for command in next_steps(written.topic):
-        out.print(Text("  $ ", "dim").append(command + suffix, "green"), soft_wrap=True)
 
 
 def _tables(written: InitResult) -> str:

@@ -120,7 +120,7 @@ def _topics(name: str, source: Source, sink: KafkaSinkConfig) -> Iterator[str]:
 def _tables(name: str, source: Source) -> list[str]:
     match source:
         case PostgresSource(tables=[]):
-            return ["*"]  # whatever the publication holds
+            return ["*.*"]  # whatever the publication holds
         case PostgresSource(tables=patterns):
             return patterns
         case SqlSource(tables=tables):

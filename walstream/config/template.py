@@ -73,35 +73,35 @@ def write(starter: Starter) -> str:
 
 
 def _lines(starter: Starter) -> Iterator[str]:
-    yield from _comment(_HEAD, wrap=False)
+    yield from comment(_HEAD, wrap=False)
     yield ""
-    yield from _key(Config, "state", starter.state)
+    yield from key_lines(Config, "state", starter.state)
     yield ""
     yield from _source(starter)
     yield ""
     yield from _sink(starter)
     yield ""
-    yield from _comment(_POLLED + _text(starter.brokers), wrap=False)
+    yield from comment(_POLLED + toml_text(starter.brokers), wrap=False)
 
 
 def _source(starter: Starter) -> Iterator[str]:
     yield f"[sources.{starter.source}]"
-    yield from _key(PostgresSource, "kind", "postgres")
+    yield from key_lines(PostgresSource, "kind", "postgres")
     remarks = [_SECRETS] if "${" in starter.dsn.replace("$${", "") else []
     if "${file:" in starter.dsn:
         remarks.append(_SPELLING)
     if not starter.insecure_source:
         remarks.append(_TLS)
-    yield from _key(PostgresSource, "dsn", starter.dsn, *remarks)
+    yield from key_lines(PostgresSource, "dsn", starter.dsn, *remarks)
     if starter.insecure_source:
-        yield from _key(PostgresSource, "insecure", value=True)
-    yield from _key(PostgresSource, "slot", starter.slot)
-    yield from _key(PostgresSource, "publication", starter.slot)
-    yield from _key(PostgresSource, "tables", list(starter.tables))
+        yield from key_lines(PostgresSource, "insecure", value=True)
+    yield from key_lines(PostgresSource, "slot", starter.slot)
+    yield from key_lines(PostgresSource, "publication", starter.slot)
+    yield from key_lines(PostgresSource, "tables", list(starter.tables))
     for line in _found(starter.found):
         yield f"#   {line}"
-    yield from _key(PostgresSource, "backfill", "initial", _BACKFILL)
-    yield from _key(PostgresSource, "sinks", [_SINK])
+    yield from key_lines(PostgresSource, "backfill", "initial", _BACKFILL)
+    yield from key_lines(PostgresSource, "sinks", [_SINK])
 
 
 def _found(tables: Sequence[str]) -> Iterator[str]:
@@ -112,42 +112,47 @@ def _found(tables: Sequence[str]) -> Iterator[str]:
 
 def _sink(starter: Starter) -> Iterator[str]:
     yield f"[sinks.{_SINK}]"
-    yield from _key(KafkaSinkConfig, "kind", "kafka")
-    yield from _key(KafkaSinkConfig, "topic", "{schema}.{table}")
-    yield from _key(KafkaSinkConfig, "topic_partitions", 0)
-    yield from _key(KafkaSinkConfig, "topic_replication", 0)
+    yield from key_lines(KafkaSinkConfig, "kind", "kafka")
+    yield from key_lines(KafkaSinkConfig, "topic", "{schema}.{table}")
+    yield from key_lines(KafkaSinkConfig, "topic_partitions", 0)
+    yield from key_lines(KafkaSinkConfig, "topic_replication", 0)
     if starter.insecure_sink:
-        yield from _key(KafkaSinkConfig, "insecure", value=True)
+        yield from key_lines(KafkaSinkConfig, "insecure", value=True)
     yield ""
-    yield from _comment(_OWN_TOPIC)
-    yield f"# [sinks.{_SINK}.topics.{_text(starter.example)}]"
+    yield from comment(_OWN_TOPIC)
+    yield f"# [sinks.{_SINK}.topics.{toml_text(starter.example)}]"
     for key, value in (("name", '"a_topic"'), ("partition_key", '["a_column"]')):
-        yield f"# {key} = {value}  # {_described(MappedTopic, key)}"
+        yield f"# {key} = {value}  # {described(MappedTopic, key)}"
     yield ""
-    yield from _comment(_described(KafkaSinkConfig, "producer"))
+    yield from comment(described(KafkaSinkConfig, "producer"))
     if not starter.insecure_sink:
-        yield from _comment(_KAFKA_TLS)
+        yield from comment(_KAFKA_TLS)
     yield f"[sinks.{_SINK}.producer]"
-    yield from _comment("The brokers to ask first, separated by commas.")
-    yield f'"bootstrap.servers" = {_text(starter.brokers)}'
+    yield from comment("The brokers to ask first, separated by commas.")
+    yield f'"bootstrap.servers" = {toml_text(starter.brokers)}'
 
 
-def _key(model: type[BaseModel], key: str, value: Any, *remarks: str) -> Iterator[str]:
-    yield from _comment(_described(model, key))
+def key_lines(
+    model: type[BaseModel], key: str, value: Any, *remarks: str
+) -> Iterator[str]:
+    """Write a key under its description in the model, and under remarks."""
+    yield from comment(described(model, key))
     for remark in remarks:
-        yield from _comment(remark)
-    yield f"{key} = {_text(value)}"
+        yield from comment(remark)
+    yield f"{key} = {toml_text(value)}"
 
 
-def _described(model: type[BaseModel], key: str) -> str:
+def described(model: type[BaseModel], key: str) -> str:
+    """Return what the model says of a key."""
     return model.model_fields[key].description or ""
 
 
-def _comment(text: str, *, wrap: bool = True) -> list[str]:
+def comment(text: str, *, wrap: bool = True) -> list[str]:
+    """Write lines of a comment."""
     lines = textwrap.wrap(text, _WIDTH) if wrap else text.splitlines()
     return [f"# {line}" for line in lines]
 
 
-def _text(value: Any) -> str:
+def toml_text(value: Any) -> str:
     """Write it as JSON does, whose texts are TOML's but for DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

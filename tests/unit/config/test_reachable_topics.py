@@ -56,3 +56,16 @@ def test_topics_of_a_sink_are_those_of_all_its_sources() -> None:
     given = SOURCES.validate_python(sources), SINKS.validate_python(sinks)
     assert topics_of("k", *given) == ["hr.a", "mapped", "rest", "sales.*"]
     assert topics_of("other", *given) == ["two.a"]
+
+
+def test_a_publication_as_it_is_holds_tables_of_schemas() -> None:
+    source = {"kind": "postgres", "dsn": "host=/run", "sinks": ["k"], "tables": []}
+    sink = {
+        "kind": "kafka",
+        "topic": "app.{schema}.{table}",
+        "producer": {"bootstrap.servers": "a:1"},
+    }
+    given = SOURCES.validate_python({"s": source}), SINKS.validate_python({"k": sink})
+    topics = topics_of("k", *given)
+    assert any(overlap(topic, "app.public.orders") for topic in topics)
+    assert not any(overlap(topic, "app.message") for topic in topics)
