@@ -92,6 +92,6 @@ topic = "{name}.{{schema}}.{{table}}"
 
 def debezium(place: Place, linger_ms: int, name: str) -> Program:
     """Start one on slot `name`, likewise."""
-    settings = {**connect.STREAMING, "publication.name": PUBLICATION}
+    settings = {**connect.UNWRAPPED, "publication.name": PUBLICATION}
     command = connect.command(place, name, settings, linger_ms)
     return Program(command, place.folder / f"{name}.log")
