@@ -99,10 +99,9 @@ def command(
     """Return what runs a worker on its properties and those of its connectors."""
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING, "utf-8")
-    return [
-        *(find_java(), f"-Xmx{heap}", f"-Dlog4j2.configurationFile={logging}"),
-        *("-XX:-UsePerfData", "-cp", ":".join(map(str, class_path)), _MAIN, *files),
-    ]
+    options = (f"-Xmx{heap}", f"-Dlog4j2.configurationFile={logging}")
+    classes = ":".join(map(str, class_path))
+    return [find_java(), *options, "-XX:-UsePerfData", "-cp", classes, _MAIN, *files]
 
 
 class LocalConnect(SingleProcess):
