@@ -44,7 +44,7 @@ _UNWRAP: Final = {
 }
 _COLUMNS: Final = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
-  coalesce(pg_get_expr(d.adbin, d.adrelid), ''), a.attgenerated <> '',
+  coalesce(pg_get_expr(d.adbin, d.adrelid), ''),
   CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident)
       THEN 'index'
     WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)
