@@ -72,8 +72,9 @@ def _of_topic(
         pairs += zip(*both, strict=True)
     for their, our in pairs:
         where = f"{their.topic}/{their.partition}, record {their.offset}"
+        moved = any(name == "__debezium.oldkey" for name, _ in our.headers or ())
         for one in _of_records(their, our):
-            yield Found(where, one, table, variant.options, variant.unwrapped)
+            yield Found(where, one, table, variant.options, variant.unwrapped, moved)
 
 
 def _first(both: Sequence[Sequence[Record]]) -> str:

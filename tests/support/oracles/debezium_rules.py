@@ -20,6 +20,7 @@ _HEADING: Final = "## Where walstream differs"
 _TIMES: Final = {"ts_ms", "ts_us", "ts_ns"}
 _INFINITE: Final = {"9223372036825200000", "-9223372036832400000"}
 _LEAST, _GREATEST = str(-(2**63)), str(2**63 - 1)
+_INFINITE_INTERVALS: Final = {_LEAST, _GREATEST, '"infinity"', '"-infinity"'}
 _DATES: Final = re.compile(r"(date|timestamp|timestamp\(\d\)) ?(with.*)?\[\]")
 
 
@@ -36,7 +37,7 @@ class TableOf:
     """What the rules have to know of the table that a record is of."""
 
     columns: Mapping[str, Column]
-    key: str = "primary key"  # or "index", "unique index", ""
+    key: str = "primary key"  # or "index", "nothing", "unique index", ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Found:
     table: TableOf
     options: DebeziumOptions
     unwrapped: bool = False
+    moved: bool = False  # to another key
 
     @property
     def path(self) -> Path:
@@ -181,6 +183,7 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "`source.version`": _ends("source", "version"),
     "key under REPLICA IDENTITY USING INDEX": _of_key("index"),
+    "key under REPLICA IDENTITY NOTHING": _of_key("nothing"),
     "key of a table without a primary key": _of_key("unique index"),
     "Truncate": _ends("partition"),
     "numeric(p,-s)": _of_type(r"numeric\(\d+,-\d+\)"),
@@ -188,7 +191,12 @@ RULES: Final[dict[str, Rule]] = {
     "timestamp after 294247, `microseconds`": _wrapped,
     "timestamp before 1677 or after 2262, and infinity, `nanoseconds`": _nanoseconds,
     "regclass and its like, `unknown`": _of_type(r"reg.*"),
-    "infinite interval": _of_type("interval"),
+    "infinite interval": lambda found: (
+        _of_type("interval")(found) and found.ours in _INFINITE_INTERVALS
+    ),
+    "unchanged TOAST value of a row whose key changes": lambda found: (
+        found.moved and found.theirs == f'"{found.options.unavailable}"'
+    ),
     "unchanged bytea in base64": _not_sent,
     "null in a column with a default": _default_for_null,
     "default that is an expression": _of_default(r"^[^']*\(|\|\||CURRENT"),
@@ -199,6 +207,9 @@ RULES: Final[dict[str, Rule]] = {
         _DATES.fullmatch(found.column.type) is not None
     ),
     "hstore": _pairs,
+    "sparsevec": lambda found: (
+        found.column.type.startswith("sparsevec") and found.path[-1] == ORDER
+    ),
     "float that has no shortest form before Java 19": _shortest,
     "unwrapped delete, `tombstone`": _tombstone,
 }

@@ -14,7 +14,7 @@ from typing import Final
 Node = str | list["Node"] | dict[str, "Node"] | None
 """A value: a scalar in its own spelling, or None where there is nothing."""
 Path = tuple[str, ...]
-ORDER: Final = "order of members"
+ORDER: Final = "order"
 _WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\[\]{}:,"]+')
 _PAYLOAD: Final = ',"payload":'
 
@@ -89,6 +89,9 @@ def differences(theirs: Node, ours: Node, path: Path = ()) -> Iterator[Differenc
         return
     if isinstance(theirs, dict) and isinstance(ours, dict):
         yield from _of_objects(theirs, ours, path)
+    elif isinstance(theirs, list) and isinstance(ours, list) and _same(theirs, ours):
+        if theirs != ours:
+            yield Difference((*path, ORDER), theirs, ours)
     elif (
         isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours)
     ):
@@ -96,6 +99,11 @@ def differences(theirs: Node, ours: Node, path: Path = ()) -> Iterator[Differenc
             yield from differences(one, other, (*path, str(number)))
     elif theirs != ours:
         yield Difference(path, theirs, ours)
+
+
+def _same(theirs: list[Node], ours: list[Node]) -> bool:
+    """Tell whether two lists have the same members, in whatever order."""
+    return sorted(map(repr, theirs)) == sorted(map(repr, ours))
 
 
 def _of_objects(

@@ -47,6 +47,7 @@ SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
   coalesce(pg_get_expr(d.adbin, d.adrelid), ''),
   CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident)
       THEN 'index'
+    WHEN c.relreplident = 'n' THEN 'nothing'
     WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)
       THEN 'primary key'
     WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisunique)
