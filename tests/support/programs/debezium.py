@@ -23,7 +23,7 @@ from walstream.formats.debezium.names import topic as topic_of
 PUBLICATION: Final = "beside"
 OURS: Final = "ws."
 """What precedes Debezium's name of a topic in walstream's."""
-_BEACON: Final = "beacon"
+_BEACON: Final = "beacon"  # a table
 _PATIENCE_S: Final = 120.0
 _SPELT: Final = {
     "decimal": "decimal.handling.mode",
@@ -116,6 +116,20 @@ def _spelt(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else value
 
 
+def connector(
+    variant: Variant, database: Database, name: str, publication: str
+) -> dict[str, object]:
+    """Return a connector's configuration; its slot and topics begin with its name."""
+    told = conninfo_to_dict(database.dsn)
+    return {
+        **postgres_source(name, int(told["port"] or 0), database.name),
+        **variant.connector(),
+        "publication.name": publication,
+        "topic.creation.default.replication.factor": 1,
+        "topic.creation.default.partitions": 1,
+    }
+
+
 @dataclass
 class Beside:
     """Both of them, on one database; the way to write to it, and what was read."""
@@ -161,7 +175,7 @@ class Beside:
 
     def prepare(self, **options: str) -> None:
         """Make publication, topics and slots, all at the same point of the WAL."""
-        self.connection.execute(f"CREATE TABLE {_BEACON} (id int PRIMARY KEY)".encode())
+        self.connection.execute(b"CREATE TABLE beacon (id int PRIMARY KEY)")
         told = "publish_via_partition_root = true"
         told += "".join(f", {name} = {one}" for name, one in options.items())
         self.connection.execute(
@@ -182,22 +196,12 @@ class Beside:
     def start(self) -> None:
         """Start both; back when both read."""
         for variant in self.variants:
-            self.connect.put(self.name(variant), self._source(variant))
+            name = self.name(variant)
+            self.connect.put(name, connector(variant, self.database, name, PUBLICATION))
         self.connect.start()
         self.walstream.start("--adopt-slot").streaming()
         for variant in self.variants:
             self.connect.until_running(self.name(variant))
-
-    def _source(self, variant: Variant) -> dict[str, object]:
-        told = conninfo_to_dict(self.database.dsn)
-        name = self.name(variant)
-        return {
-            **postgres_source(name, int(told["port"] or 0), str(told["dbname"])),
-            **variant.connector(),
-            "publication.name": PUBLICATION,
-            "topic.creation.default.replication.factor": 1,
-            "topic.creation.default.partitions": 1,
-        }
 
     def look(self) -> None:
         """Note the columns as they are now: rules ask for their types."""
@@ -212,9 +216,7 @@ class Beside:
         """Wait until both have written all that was committed until now."""
         self.look()
         self._beacons += 1
-        self.connection.execute(
-            f"INSERT INTO {_BEACON} VALUES (%s)".encode(), (self._beacons,)
-        )
+        self.connection.execute(b"INSERT INTO beacon VALUES (%s)", (self._beacons,))
         for reader in (self.theirs, self.ours):
             reader.until(self._is_settled, _PATIENCE_S, "each variant's beacon")
 

@@ -88,6 +88,28 @@ def postgres_source(name: str, port: int, database: str = "postgres") -> Setting
     }
 
 
+def jdbc_sink(topics: Sequence[str], port: int, database: str) -> Settings:
+    """Return the settings of Debezium's sink; a table has its topic's name with `_`."""
+    return {
+        "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+        "tasks.max": 1,
+        "topics": ",".join(topics),
+        "connection.url": f"jdbc:postgresql://{HOST}:{port}/{database}",
+        "connection.username": "postgres",
+        "connection.password": "postgres",  # it wants one; the server asks for none
+        "connection.pool.min_size": 1,
+        "connection.pool.max_size": 2,
+        "insert.mode": "upsert",
+        "primary.key.mode": "record_key",
+        "delete.enabled": "true",
+        "schema.evolution": "basic",
+        "key.converter": _JSON,
+        "value.converter": _JSON,
+        # a moved key of several types stops the sink otherwise, whoever wrote it
+        "header.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+
+
 def write_properties(path: Path, settings: Settings) -> Path:
     path.write_text(render({name: str(one) for name, one in settings.items()}), "utf-8")
     return path
