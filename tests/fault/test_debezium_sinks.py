@@ -6,6 +6,7 @@ their columns and in their rows.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +53,20 @@ INSERT INTO parted SELECT n, n % 10, 'p' FROM generate_series(1, 30) n;
 UPDATE parted SET k = k + 10 WHERE id % 3 = 0;
 DELETE FROM parted WHERE id % 4 = 0;
 """
+WIDE: Final = """
+CREATE TABLE wide AS SELECT * FROM types WHERE false;
+ALTER TABLE wide DROP {refused};
+ALTER TABLE wide ADD PRIMARY KEY (id);
+"""
+# the sink fails on these, whoever wrote them: it makes a type with a negative scale
+# no table, wants PostGIS, or knows no array of them; Debezium sends no name
+REFUSED: Final = (
+    *("nneg", "pt", "an", "an52", "ats", "atz", "ad", "aby", "atm", "nm"),
+)
+_KEPT: Final = (
+    b"SELECT attname FROM pg_attribute WHERE attrelid = 'wide'::regclass"
+    b" AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+)
 NAMES: Final = ("plain", "twofold", "whole", "parted")
 
 
@@ -73,50 +88,54 @@ def topics(made: Beside, names: tuple[str, ...]) -> list[str]:
     return [topic_of(made.name(_ENVELOPES[0]), "public", name) for name in names]
 
 
+def run(made: Beside, *scripts: str) -> None:
+    for statement in chain.from_iterable(map(statements, scripts)):
+        made.connection.execute(statement.encode())
+
+
+@pytest.mark.takes(150)
 def test_the_jdbc_sink_makes_the_same_tables_of_both(
     newest_postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
 ) -> None:
     with fed(newest_postgres, kafka, tmp_path) as (made, target):
-        wide = (FOLDER / "schema.sql").read_text("utf-8")
-        for statement in (*statements(wide), *statements(TABLES)):
-            made.connection.execute(statement.encode())
+        run(made, (FOLDER / "schema.sql").read_text("utf-8"), golden_rows(), TABLES)
+        run(made, WIDE.format(refused=", DROP ".join(REFUSED)))
         made.prepare()
         made.start()
-        names = (*NAMES, "types")
-        sinks = {"theirs": topics(made, names)}
-        sinks["ours"] = [f"{OURS}{topic}" for topic in sinks["theirs"]]
-        port = made.connection.info.port
-        for name, read in sinks.items():
-            made.connect.put(name, jdbc_sink(read, port, target.name))
-        first, *_ = statements_of_types()
-        for statement in (*statements(CHANGES), first):
-            made.connection.execute(statement.encode())
+        names = (*NAMES, "wide")
+        theirs = topics(made, names)
+        ours = [f"{OURS}{topic}" for topic in theirs]
+        for name, read in (("theirs", theirs), ("ours", ours)):
+            sink = jdbc_sink(read, made.connection.info.port, target.name)
+            made.connect.put(name, sink)
+        kept = ", ".join(column for (column,) in made.connection.execute(_KEPT))
+        run(made, CHANGES, f"INSERT INTO wide SELECT {kept} FROM types")  # noqa: S608
         made.settle()
-        for place, name in enumerate(names):
-            theirs, ours = (read[place].replace(".", "_") for read in sinks.values())
-            wanted = rows(made.database, name, "id" if name == "types" else "")
-            for table in (theirs, ours):
-                wait_until(
-                    lambda table=table, wanted=wanted: (
-                        len(rows(target, table)) == len(wanted)
-                        and made.connect.runs("theirs")
-                        and made.connect.runs("ours")
-                    ),
-                    _PATIENCE_S,
-                    f"{table} has {len(wanted)} rows",
-                )
-            assert definition(target, theirs) == definition(target, ours), name
-            wait_until(
-                lambda: rows(target, theirs) == rows(target, ours),
-                _PATIENCE_S,
-                f"{name}: the same rows",
+        pairs = [
+            (name, their.replace(".", "_"), our.replace(".", "_"))
+            for name, their, our in zip(names, theirs, ours, strict=True)
+        ]
+
+        def have_all() -> bool:
+            """Tell whether both have as many rows as the source, and the same."""
+            assert made.connect.runs("theirs")
+            assert made.connect.runs("ours")
+            return all(
+                len(found := rows(target, our)) == len(rows(made.database, name))
+                and found == rows(target, their)
+                for name, their, our in pairs
             )
-            if name != "types":
-                assert rows(target, ours) == wanted, name
+
+        wait_until(have_all, _PATIENCE_S, "the same rows in both")
+        for name, their, our in pairs:
+            assert definition(target, their) == definition(target, our), name
+            if name != "wide":
+                assert rows(target, our) == rows(made.database, name), name
+        assert len(definition(target, pairs[-1][2])) > 50
 
 
-def statements_of_types() -> list[str]:
+def golden_rows() -> str:
+    """Return what inserts two ordinary rows of all types."""
     script = (FOLDER / "workload.sql").read_text("utf-8")
-    return [
-        one for one in statements(script) if one.lower().startswith("insert into types")
-    ]
+    found = [one for one in statements(script) if one.startswith("insert into types")]
+    return ";".join(found[:2])
