@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bench import drain, latency, outage, results, shown, start
+from bench import drain, latency, outage, programs, results, shown, start
 from bench.drain import Wanted
 from bench.place import servers
 from bench.programs import variants
@@ -32,6 +32,7 @@ class Size:
 SIZES: Final = {
     "A": Size(2_000_000, 300_000, quick_debezium=True),
     "B": Size(300_000, 50_000, quick_debezium=True),
+    "debezium": Size(2_000_000, 300_000, quick_debezium=True),
     "wide": Size(300_000, 50_000),
     "update-full": Size(500_000, 100_000),
     "mixed": Size(500_000, 100_000),
@@ -119,6 +120,9 @@ def _drain(order: Order) -> Document:
     shape = SHAPES[order.profile](order.rows)
     partitions = 1 if order.profile == "tables" else order.partitions
     wanted = Wanted(order.runs, variants(), order.debezium)
+    if order.profile == "debezium":  # the same envelope on both sides
+        forms = [variants()[0], programs.envelopes()]
+        wanted = Wanted(order.runs, forms, order.debezium, envelopes=True)
     with servers(order.rows, partitions) as place:
         figures = drain.measure(place, shape, wanted, _say)
     return results.save(order.profile, figures, vars(order), small=order.small)

@@ -7,7 +7,7 @@ deleted. Each record's key is its row's.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import orjson
 import psycopg
@@ -76,6 +76,16 @@ def read_unwrapped(key: bytes | None, value: bytes | None) -> Change:
     """Read Debezium's, whose types are not all texts."""
     text = str(orjson.loads(key or b"")["id"])
     row = orjson.loads(value or b"null")  # the converter writes null as JSON, too
+    return _debeziums(text, key, row)
+
+
+def read_envelope(key: bytes | None, value: bytes | None) -> Change:
+    """Read the new row of an envelope, of Debezium's or of walstream's."""
+    text = str(orjson.loads(key or b"")["id"])
+    return _debeziums(text, key, orjson.loads(value or b"")["after"])
+
+
+def _debeziums(text: str, key: bytes | None, row: Any) -> Change:
     if row is None:
         return text, None, "D\t" + text, _NO_NAME
     if str(row["id"]) != text:
@@ -145,7 +155,7 @@ class Checker:
     def check(self, bootstrap: str, topics: list[str], read: Read) -> None:
         """Raise Unlike unless the topics hold all, once, in order."""
         truth = self.truth()
-        wanted = truth.new if read is read_unwrapped else truth.whole
+        wanted = truth.whole if read is read_op else truth.new
         found, live = Sum(), dict(truth.before)
         last: dict[tuple[str | None, int | None], int] = {}
         names: dict[tuple[str | None, int | None], tuple[int, int]] = {}

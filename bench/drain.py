@@ -11,7 +11,7 @@ import psutil
 import psycopg
 
 from bench import programs
-from bench.checked import Checker, Read, read_op, read_unwrapped
+from bench.checked import Checker, Read, read_envelope, read_op, read_unwrapped
 from bench.place import Place
 from bench.programs import DEBEZIUM, LIMIT, PUBLICATION, Variant
 from bench.shapes import Shape
@@ -39,6 +39,7 @@ class Wanted:
     runs: int
     variants: list[Variant]
     debezium: bool
+    envelopes: bool = False  # of Debezium; else it unwraps rows
 
 
 @dataclass
@@ -90,7 +91,8 @@ def measure(
 
     turns: list[tuple[str, _Turn]] = [(LIMIT, limit)]
     turns += [(one.name, partial(walstream, variant=one)) for one in wanted.variants]
-    turns += [(DEBEZIUM, debezium)] if wanted.debezium else []
+    if wanted.debezium:
+        turns.append((DEBEZIUM, partial(debezium, envelopes=wanted.envelopes)))
     for run in range(wanted.runs):
         first = run % len(turns)  # who comes later finds the servers warmer
         for name, turn in turns[first:] + turns[:first]:
@@ -145,7 +147,7 @@ def walstream(backlog: Backlog, run: int, variant: Variant) -> Figure:
         figure = Figure(program.age_s, took, rows / took)
         program.complete(figure, rows)
         wait(backlog, _CONFIRMED, name, program)
-    backlog.checked(topic, read_op)
+    backlog.checked(topic, read_envelope if variant.envelopes else read_op)
     return figure
 
 
@@ -163,12 +165,13 @@ def wait(backlog: Backlog, query: str, slot: str, program: Program) -> None:
             time.sleep(_LOOK_EVERY_S)
 
 
-def debezium(backlog: Backlog, run: int) -> Figure:
+def debezium(backlog: Backlog, run: int, *, envelopes: bool) -> Figure:
     """From its first records to its last: what its start takes does not count."""
     name = f"debezium{run}"
     topic, rows = backlog.topic(name), backlog.shape.changes
-    with programs.debezium(backlog.place, _LINGER_MS, name) as program:
+    start = partial(programs.debezium, envelopes=envelopes)
+    with start(backlog.place, _LINGER_MS, name) as program:
         figure = topic.filled(rows, program, _LONGEST_S, counts_start=False)
         program.complete(figure, rows)
-    backlog.checked(topic, read_unwrapped)
+    backlog.checked(topic, read_envelope if envelopes else read_unwrapped)
     return figure

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from bench.programs import DEBEZIUM, LIMIT, OURS, PURE
+from bench.programs import DEBEZIUM, ENVELOPES, LIMIT, OURS, PURE
 
 Run = Mapping[str, Any]
 Figures = Mapping[str, Sequence[Run]]
@@ -153,6 +153,21 @@ def _backfill(profile: str, figures: Figures) -> list[Verdict]:
     ]
 
 
+def _envelopes(profile: str, figures: Figures) -> list[Verdict]:
+    peers = ((ours(figures), 0.6), (DEBEZIUM, 2.5))
+    return [
+        Verdict(
+            profile,
+            f"{ENVELOPES} / {peer}, rows/s",
+            ratio(figures, ENVELOPES, peer),
+            goal,
+            at_least=True,
+        )
+        for peer, goal in peers
+        if peer in figures
+    ]
+
+
 def _poll(profile: str, figures: Figures) -> list[Verdict]:
     value = ratio(figures, "walstream", "bare loop")
     what = "walstream / bare loop, rows/s"
@@ -178,6 +193,7 @@ _ANSWERS: Final[Mapping[str, Callable[[str, Figures], list[Verdict]]]] = {
     "outage": _remembered,
     "start": _start,
     "backfill": _backfill,
+    "debezium": _envelopes,
     "poll": _poll,
     "consumer": _consumer,
 }

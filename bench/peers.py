@@ -6,9 +6,9 @@ import time
 from typing import Final
 
 from bench import connect
-from bench.connect import fetch
 from bench.place import Place
 from bench.watch import Figure, Program
+from tests.support.servers.maven import jars
 
 _LONGEST_S: Final = 1200.0
 _SPARK: Final = (
@@ -19,7 +19,9 @@ _SPARK: Final = (
 _SPARK_OWN: Final = (  # jars that pyspark brings itself
     ("hadoop-", "jsr305-", "lz4-", "scala-", "slf4j-", "snappy-", "spark-tags")
 )
-_SNAPSHOT: Final = {  # one table is read by one thread, whatever else is said
+_SNAPSHOT: Final = {
+    **connect.UNWRAPPED,
+    # one table is read by one thread, whatever else is said
     "publication.autocreate.mode": "filtered",
     "snapshot.mode": "initial_only",
     "snapshot.fetch.size": 10_000,
@@ -45,10 +47,10 @@ def jdbc(place: Place, run: int) -> tuple[Figure, Figure]:
     """Send it by Spark's own means: at the first time, and when it is warm."""
     names = [f"jdbc{run}.cold", f"jdbc{run}.warm"]
     topics = [place.topic(name) for name in names]
-    jars = [str(jar) for jar in fetch(*_SPARK) if not jar.name.startswith(_SPARK_OWN)]
+    brought = [str(jar) for jar in jars(*_SPARK) if not jar.name.startswith(_SPARK_OWN)]
     command = [
         *(sys.executable, "-m", "bench.jdbc"),
-        *("--jars", ",".join(jars), "--pages", str(place.pages())),
+        *("--jars", ",".join(brought), "--pages", str(place.pages())),
         *("--url", f"jdbc:postgresql://127.0.0.1:{place.postgres.port}/postgres"),
         *("--bootstrap", place.kafka.bootstrap, *names),
     ]

@@ -14,8 +14,13 @@ from walstream.testing.servers.port import free_port
 
 LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
 COMPILED, PURE = "walstream, compiled", "walstream, pure"
+ENVELOPES: Final = "walstream, format debezium"
 OURS: Final = (COMPILED, PURE)  # the faster one first
 PUBLICATION: Final = "walstream"
+_AS_PEER: Final = """
+[sinks.kafka.debezium]
+decimal = "string"
+"""  # as bench.connect has it
 COMMAND: Final = Path(sys.executable).with_name("walstream")
 
 
@@ -26,6 +31,7 @@ class Variant:
     name: str
     short: str  # in names of slots, topics and files
     environment: dict[str, str] = field(default_factory=dict)
+    envelopes: bool = False  # format debezium, else op
 
 
 def variants() -> list[Variant]:
@@ -34,6 +40,12 @@ def variants() -> list[Variant]:
     if "compiled" in version():
         return [Variant(COMPILED, "compiled"), pure]
     return [pure]
+
+
+def envelopes() -> Variant:
+    """Give the fastest form, writing what Debezium writes."""
+    fastest = variants()[0]
+    return Variant(ENVELOPES, "envelopes", fastest.environment, envelopes=True)
 
 
 def version() -> str:
@@ -82,16 +94,20 @@ sinks = ["kafka"]
 [sinks.kafka]
 kind = "kafka"
 topic = "{name}.{{schema}}.{{table}}"
+format = "{"debezium" if variant.envelopes else "op"}"
 [sinks.kafka.producer]
 "bootstrap.servers" = "{place.kafka.bootstrap}"
-""")
+{_AS_PEER if variant.envelopes else ""}""")
     command = (COMMAND, "run", "--adopt-slot", "-c", configuration)
     log = place.folder / f"{name}.log"
     return Program(command, log, environment=variant.environment)
 
 
-def debezium(place: Place, linger_ms: int, name: str) -> Program:
-    """Start one on slot `name`, likewise."""
-    settings = {**connect.STREAMING, "publication.name": PUBLICATION}
+def debezium(
+    place: Place, linger_ms: int, name: str, *, envelopes: bool = False
+) -> Program:
+    """Start one on slot `name`, likewise; it unwraps rows unless told otherwise."""
+    form = {} if envelopes else connect.UNWRAPPED
+    settings = {**form, "publication.name": PUBLICATION}
     command = connect.command(place, name, settings, linger_ms)
     return Program(command, place.folder / f"{name}.log")

@@ -6,6 +6,7 @@ order shows in what a topic holds. All values follow from `id` and that number.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 TABLE: Final = "backlog"
@@ -159,6 +160,7 @@ END LOOP; END $$"""
 SHAPES: Final[dict[str, Callable[[int], Shape]]] = {
     "A": _a,
     "B": _b,
+    "debezium": partial(_inserts, "debezium", size=100),
     "wide": _wide,
     "update-full": _update_full,
     "mixed": _mixed,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.checked import Sum, Unlike, new_of, read_op, read_unwrapped
+from bench.checked import Sum, Unlike, new_of, read_envelope, read_op, read_unwrapped
 
 _ROW = "7\t8\tsome text\t2026-01-01 00:00:08.123457+00\t10.00\tname 8"
 _TEXTS = _ROW.replace("\t", '","')
@@ -31,6 +31,15 @@ def test_unwrapped_rows_are_the_new_rows_of_the_servers_lines() -> None:
     assert read_unwrapped(b'{"id":7}', _UNWRAPPED)[:3] == ("7", 8, _ROW)
     assert new_of(f"I\t{_ROW}") == new_of(f"U\t{_ROW}") == _ROW
     assert new_of(f"U\t0{_ROW}\t{_ROW}") == _ROW
+
+
+def test_an_envelope_is_read_as_its_new_row() -> None:
+    envelope = b'{"before":null,"after":' + _UNWRAPPED + b',"op":"c"}'
+    assert read_envelope(b'{"id":7}', envelope)[:3] == ("7", 8, _ROW)
+    with pytest.raises(Unlike, match="has key"):
+        read_envelope(b'{"id":8}', envelope)
+    gone = b'{"before":{"id":7},"after":null,"op":"d"}'
+    assert read_envelope(b'{"id":7}', gone)[:3] == ("7", None, "D\t7")
 
 
 def test_a_delete_is_no_value_or_null() -> None:

@@ -89,7 +89,11 @@ class TableColumns:
         return count
 
     def _empty_of(self, index: int, schema: Schema) -> str:
-        """Return what stands for a value that an old row does not have."""
+        """Return what stands for a null, or a value that an old row does not have.
+
+        A column may be NOT NULL since the row was written, and a large value may be
+        gone when it is read for a key change: readers refuse a null there.
+        """
         if not self._is_required(index):
             return _NULL
         return schema.default or self.types[index].empty
@@ -113,8 +117,10 @@ class TableColumns:
         try:
             return self._template % tuple(
                 [
-                    "null" if value is None else render(value)
-                    for render, value in zip(self._renders, values)  # noqa: B905 - dear
+                    empty if value is None else render(value)
+                    for render, empty, value in zip(  # noqa: B905 - dear
+                        self._renders, self._empty, values
+                    )
                 ]
             )
         except (TypeError, ValueError):
@@ -125,11 +131,9 @@ class TableColumns:
         written = []
         for place, index in enumerate(self._indexes):
             value = row[index]
-            if value is None:
-                written.append(_NULL)
-            elif value is UNCHANGED:
+            if value is UNCHANGED:
                 written.append(self._unavailable(index, place))
-            elif isinstance(value, NotSent):
+            elif value is None or isinstance(value, NotSent):
                 written.append(self._empty[place])
             else:
                 try:

@@ -69,11 +69,20 @@ def test_an_old_row_has_empty_values_where_null_is_not_allowed() -> None:
     )
 
 
+@pytest.mark.parametrize("absent", [False, True])
+def test_a_null_that_is_not_allowed_is_an_empty_value(absent: bool) -> None:
+    """The column was altered since, or a large value was gone when it was read."""
+    row: Row = ["1", None, None, None, None, None, None]
+    assert columns().write(insert(row, absent=absent), row) == (
+        '{"id":1,"n":7,"big":null,"nn":"","arr":null,"num":null}'
+    )
+
+
 def test_an_unchanged_value_has_its_placeholder_or_is_counted() -> None:
-    row: Row = ["1", None, UNCHANGED, UNCHANGED, UNCHANGED, None, None]
+    row: Row = ["1", "2", UNCHANGED, UNCHANGED, UNCHANGED, None, None]
     found = columns()
     assert found.write(insert(row, absent=True), row) == (
-        '{"id":1,"n":null,"big":"__debezium_unavailable_value",'
+        '{"id":1,"n":2,"big":"__debezium_unavailable_value",'
         '"nn":"__debezium_unavailable_value","arr":null,"num":null}'
     )
     assert found.lost == {("arr", UNSENT): 1}

@@ -1,0 +1,287 @@
+"""Debezium and walstream beside each other: the same WAL, the same options."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Final, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database
+from tests.support.oracles.debezium_rules import Column, TableOf
+from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
+from tests.support.programs.walstream import Walstream
+from tests.support.servers.connect import LocalConnect, postgres_source
+from walstream.formats.debezium import DebeziumOptions
+from walstream.formats.debezium.names import topic as topic_of
+
+PUBLICATION: Final = "beside"
+OURS: Final = "ws."
+"""What precedes Debezium's name of a topic in walstream's."""
+_BEACON: Final = "beacon"  # a table
+_PATIENCE_S: Final = 120.0
+_SPELT: Final = {
+    "decimal": "decimal.handling.mode",
+    "time": "time.precision.mode",
+    "interval": "interval.handling.mode",
+    "hstore": "hstore.handling.mode",
+    "binary": "binary.handling.mode",
+    "unknown": "include.unknown.datatypes",
+    "unavailable": "unavailable.value.placeholder",
+    "money_digits": "money.fraction.digits",
+    "adjust": "schema.name.adjustment.mode",
+    "adjust_fields": "field.name.adjustment.mode",
+    "transaction_block": "provide.transaction.metadata",
+}
+_UNWRAP: Final = {
+    "transforms": "unwrap",
+    "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+}
+_COLUMNS: Final = """
+SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+  coalesce(pg_get_expr(d.adbin, d.adrelid), ''),
+  CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident)
+      THEN 'index'
+    WHEN c.relreplident = 'n' THEN 'nothing'
+    WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)
+      THEN 'primary key'
+    WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisunique)
+      THEN 'unique index'
+    ELSE '' END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+"""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One configuration of both; its options' name is only a word."""
+
+    options: DebeziumOptions
+    unwrapped: bool = False
+    truncates: bool = False
+
+    @property
+    def word(self) -> str:
+        return self.options.name
+
+    def connector(self) -> dict[str, object]:
+        """Return what Debezium is told of these options."""
+        told = asdict(self.options)
+        schemas = str(self.options.schemas).lower()
+        found: dict[str, object] = {
+            spelt: _spelt(told[name]) for name, spelt in _SPELT.items()
+        }
+        found["key.converter"] = "org.apache.kafka.connect.json.JsonConverter"
+        found["value.converter"] = "org.apache.kafka.connect.json.JsonConverter"
+        found["key.converter.schemas.enable"] = schemas
+        found["value.converter.schemas.enable"] = schemas
+        found["skipped.operations"] = "none" if self.truncates else "t"
+        if self.unwrapped:
+            prefix = "transforms.unwrap."
+            found |= _UNWRAP
+            found["tombstones.on.delete"] = "false"
+            found[f"{prefix}delete.tombstone.handling.mode"] = self.options.deletes
+            if self.options.add_fields:
+                fields = ",".join(self.options.add_fields)
+                found[f"{prefix}add.fields"] = fields
+            found[f"{prefix}add.fields.prefix"] = self.options.add_prefix
+        return found
+
+    def sink(self, name: str) -> dict[str, Any]:
+        """Return what walstream is told of these options."""
+        told = asdict(self.options)
+        told |= {"name": name, "add_fields": list(self.options.add_fields)}
+        for absent in ("database", "version"):
+            del told[absent]
+        if not self.unwrapped:
+            for other in ("deletes", "add_fields", "add_prefix"):
+                del told[other]
+        return {
+            "format": "debezium_row" if self.unwrapped else "debezium",
+            "topic": f"{OURS}{name}.{{schema}}.{{table}}",
+            "on_truncate": "send" if self.truncates else "skip",
+            "debezium": told,
+        }
+
+
+def _spelt(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def connector(
+    variant: Variant, database: Database, name: str, publication: str
+) -> dict[str, object]:
+    """Return a connector's configuration; its slot and topics begin with its name."""
+    told = conninfo_to_dict(database.dsn)
+    return {
+        **postgres_source(name, int(told["port"] or 0), database.name),
+        **variant.connector(),
+        "publication.name": publication,
+        "topic.creation.default.replication.factor": 1,
+        "topic.creation.default.partitions": 1,
+    }
+
+
+@dataclass
+class Beside:
+    """Both of them, on one database; the way to write to it, and what was read."""
+
+    database: Database
+    kafka: KafkaServer
+    folder: Path
+    variants: Sequence[Variant]
+    token: str = field(default_factory=lambda: f"d{token_hex(5)}")
+    partitions: Mapping[str, int] = field(default_factory=dict)  # of a table's topics
+    seen: dict[tuple[str, str], dict[str, set[Column]]] = field(default_factory=dict)
+    keys: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._beacons = 0
+        self._stack = ExitStack()
+        self.connection = self._stack.enter_context(
+            psycopg.connect(self.database.dsn, autocommit=True)
+        )
+        self.connect = LocalConnect(
+            self.kafka.bootstrap, settings={"producer.linger.ms": 5}
+        )
+        self._stack.callback(self.connect.close)
+        self.theirs, self.ours = (
+            self._stack.enter_context(Reader(self.kafka.bootstrap, prefix, _unread))
+            for prefix in (f"{self.token}_", f"{OURS}{self.token}_")
+        )
+        first, *others = (one.sink(self.name(one)) for one in self.variants)
+        self.walstream = Walstream(
+            self.database.dsn,
+            self.kafka.bootstrap,
+            self.folder,
+            "",
+            source={"publication": PUBLICATION, "tables": [], "slot": self.token},
+            sink=first,
+            others={f"sink{number}": one for number, one in enumerate(others)},
+        )
+        self._stack.callback(self.walstream.close)
+
+    def name(self, variant: Variant) -> str:
+        """Return what stands for topic.prefix: also of the slot and the connector."""
+        return f"{self.token}_{variant.word}"
+
+    def prepare(self, **options: str) -> None:
+        """Make publication, topics and slots, all at the same point of the WAL."""
+        self.connection.execute(b"CREATE TABLE beacon (id int PRIMARY KEY)")
+        told = "publish_via_partition_root = true"
+        told += "".join(f", {name} = {one}" for name, one in options.items())
+        self.connection.execute(
+            f"CREATE PUBLICATION {PUBLICATION} FOR ALL TABLES WITH ({told})".encode()
+        )
+        self.look()
+        admin = TopicAdmin(self.kafka.bootstrap)
+        for variant in self.variants:
+            for schema, table in self.seen:
+                topic = topic_of(self.name(variant), schema, table)
+                for made in (topic, f"{OURS}{topic}"):
+                    admin.create(made, self.partitions.get(table, 3))
+        for slot in (self.token, *map(self.name, self.variants)):
+            self.connection.execute(
+                "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,)
+            )
+
+    def start(self) -> None:
+        """Start both; back when both read."""
+        for variant in self.variants:
+            name = self.name(variant)
+            self.connect.put(name, connector(variant, self.database, name, PUBLICATION))
+        self.connect.start()
+        self.walstream.start("--adopt-slot").streaming()
+        for variant in self.variants:
+            self.connect.until_running(self.name(variant))
+
+    def look(self) -> None:
+        """Note the columns as they are now: rules ask for their types."""
+        for schema, table, column, *told, key in self.connection.execute(
+            _COLUMNS.encode()
+        ):
+            columns = self.seen.setdefault((schema, table), {})
+            columns.setdefault(column, set()).add(Column(*told))
+            self.keys[schema, table] = key
+
+    def settle(self) -> None:
+        """Wait until both have written all that was committed until now."""
+        self.look()
+        self._beacons += 1
+        self.connection.execute(b"INSERT INTO beacon VALUES (%s)", (self._beacons,))
+        for reader in (self.theirs, self.ours):
+            reader.until(self._is_settled, _PATIENCE_S, "each variant's beacon")
+
+    def _is_settled(self, records: list[Record]) -> bool:
+        counts = Counter(one.topic for one in records if one.topic.endswith(_BEACON))
+        found = [count for count in counts.values() if count >= self._beacons]
+        return len(found) == len(self.variants)
+
+    def end(self) -> None:
+        """Let both write all that they have read, and read it."""
+        self.settle()
+        self.connect.stop()
+        assert self.walstream.terminate() == 0, self.walstream.text
+        for reader in (self.theirs, self.ours):
+            reader.read()
+
+    def table(self, schema: str, table: str) -> TableOf:
+        """Return what was seen of a table; of several forms the last."""
+        columns = {
+            name: max(found, key=str)
+            for name, found in self.seen[schema, table].items()
+        }
+        return TableOf(columns, self.keys[schema, table])
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def _unread(value: bytes | None) -> bytes | None:
+    return value
+
+
+@contextmanager
+def beside(
+    database: Database,
+    kafka: KafkaServer,
+    folder: Path,
+    variants: Sequence[Variant],
+    **options: Any,
+) -> Iterator[Beside]:
+    """Have both made, and not yet started; both end with the block."""
+    made = Beside(database, kafka, folder, variants, **options)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+_NO_TABLES: Final = {".transaction", ".message"}  # walstream has none of these yet
+
+
+def tables_topics(records: list[Record]) -> dict[str, list[Record]]:
+    """Return the records by topic and by offset; those of tables alone."""
+    found: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda one: (one.partition, one.offset)):
+        if not any(record.topic.endswith(one) for one in _NO_TABLES):
+            found.setdefault(record.topic, []).append(record)
+    return found
+
+
+def value_of(record: Record) -> str | None:
+    value = cast("bytes | None", record.value)
+    return None if value is None else value.decode()
+
+
+def key_of(record: Record) -> str | None:
+    key = cast("bytes | None", record.key)
+    return None if key is None else key.decode()
