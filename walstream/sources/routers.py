@@ -60,7 +60,8 @@ class Routers:
         config = self.routed[sink]
         embed = frozenset(config.embed)
         if isinstance(source, PackageSource):
-            return Context(SourceOrigin(database=self._name, slot=self._name), embed)
+            own = SourceOrigin(database=self._name, slot=self._name)
+            return Context(own, embed, debezium_options(config, self._name, self._name))
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"a {source.kind} source has no slot: a defect")
         system, _, database = origin.partition("/")

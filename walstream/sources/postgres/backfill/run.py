@@ -22,6 +22,7 @@ from walstream.postgres.snapshot_holder import Holder
 from walstream.sources.postgres.backfill import fencing, prerequisites
 from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.job import Job
+from walstream.sources.postgres.backfill.losses import BackfillLosses
 from walstream.sources.postgres.backfill.plan import plan
 from walstream.sources.postgres.backfill.progress import BackfillProgress, Elsewhere
 from walstream.sources.postgres.backfill.publication_filter import (
@@ -55,6 +56,7 @@ class SnapshotBackfill:
         self._book = StoredProgress(site.positions)
         self._looked = 0.0
         self._holder: Holder | None = None
+        self._losses = BackfillLosses()
 
     @property
     def pending(self) -> bool:
@@ -189,6 +191,7 @@ class SnapshotBackfill:
         finally:
             gauge.backfill = None
             gauge.backfilled += job.progress.rows
+            self._losses.tell()
         self._holder = None
         holder.close()
         self.fence(around.header)  # also of what Spark took for dead, and tried again
@@ -285,6 +288,8 @@ class SnapshotBackfill:
         """Count what went another way; tell what the sinks `log` do not tell."""
         for sink, tally in done.tallies.items():
             self._site.gauge.tallies.add(sink, tally)
+        for sink, losses in done.losses.items():
+            self._losses.add(sink, losses)
         for name in self._site.source.sinks:
             if isinstance(self._site.config.sinks[name], LogSink):
                 _log.info(

@@ -308,11 +308,7 @@ class Run:
     def _as_before(self, chunk: KeyChunk) -> KeyChunk:
         """Keep the table's object while it is the same: sinks know it."""
         known, new = self._table, chunk.table
-        if known is None or (known.columns, known.key, known.type_oids) != (
-            new.columns,
-            new.key,
-            new.type_oids,
-        ):
+        if known is None or _shape(known) != _shape(new):
             self._table = new
             return chunk
         return replace(chunk, table=known)
@@ -347,3 +343,9 @@ class Run:
             self.over = chunk.last
             self._chunk = None
         return ops
+
+
+def _shape(table: Table) -> tuple[object, ...]:
+    """Return all that decides how a row of a table is written."""
+    columns = table.columns, table.type_oids, table.modifiers, table.facts
+    return *columns, table.key

@@ -42,6 +42,7 @@ class Rows:
         self.marks = 0
         self.oldest = [50]  # that runs, at each look; the last again and again
         self.columns: tuple[str, ...] = ()
+        self.modifiers: dict[Key | None, tuple[int, ...]] = {}  # by what is read behind
         self.now = 50  # the next transaction's number
 
     def mark(self) -> int:
@@ -65,8 +66,10 @@ class Rows:
         self.asked.append((after, most))
         first = int(after[0]) + 1 if after else 0
         ids = range(first, min(first + most, self.count))
+        found = table(*self.columns)
+        found.modifiers = self.modifiers.get(after, ())
         return KeyChunk(
-            table(*self.columns),
+            found,
             [[str(number), "v"] for number in ids],
             (0,),
             Visibility(self.now),
@@ -292,3 +295,12 @@ def test_sinks_see_one_table_while_it_is_the_same() -> None:
     ops = drive(run)
     assert len({id(op.table) for op in ops}) == 1
     assert len(ops) == 1200
+
+
+def test_another_modifier_makes_it_another_table() -> None:
+    """A decimal would be written with the scale of before."""
+    reader = Rows(600)
+    reader.modifiers = {("499",): (-1, 8)}
+    ops = drive(Run("public.t", TableRequest(), reader, at_once))
+    assert {op.table.modifiers for op in ops[:500]} == {()}
+    assert {op.table.modifiers for op in ops[500:]} == {(-1, 8)}
