@@ -65,6 +65,20 @@ class PostgresSource(_Source):
         description="Patterns of schema.table to publish; [] uses the publication as "
         "it is.",
     )
+    exclude: list[TablePattern] = Field(
+        default=[],
+        description="Patterns of schema.table to leave out of `tables`.",
+    )
+    columns: dict[TableName, Names] = Field(
+        default={},
+        description="Columns to publish of tables, by schema.table, as PostgreSQL's "
+        "column lists; the other tables are published whole.",
+    )
+    generated: Literal["none", "stored"] = Field(
+        default="none",
+        description="Whether stored generated columns are published (PostgreSQL 18 and "
+        "later).",
+    )
     on_publication_change: Literal["stop", "reread"] = Field(
         default="stop",
         description="What happens after a change of the publication that may have "

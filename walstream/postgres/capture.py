@@ -30,10 +30,17 @@ from walstream.postgres.publication import Publication
 from walstream.postgres.publication_change import Alteration, PublicationChange
 from walstream.postgres.publication_memory import StoredPublication
 from walstream.postgres.publication_watch import PublicationLook, PublicationWatch
+from walstream.postgres.selection import (
+    EVERYTHING,
+    Selection,
+    Unselectable,
+    misfits,
+    unselectable,
+)
 from walstream.postgres.table_pattern import WHY, unmatched
 from walstream.postgres.warning_once import WarningOnce
 
-_EVERY_TABLE: Final = ("*.*",)
+OTHER_LIST: Final = "has another column list in the publication than in `columns`"
 
 
 @dataclass(slots=True)
@@ -42,7 +49,7 @@ class Capture:
 
     dsn: str
     name: str
-    patterns: list[str]  # empty: the publication is used as it is
+    wanted: Selection
     keep: Callable[[Entries], None]  # stores what is remembered
     # hears of tables that came in since: their old rows were not streamed
     grown: Callable[[Sequence[str]], None] = lambda _tables: None
@@ -55,7 +62,7 @@ class Capture:
     def __post_init__(self) -> None:
         self.watch = PublicationWatch(
             self.name,
-            self.patterns,
+            self.wanted,
             self.keep,
             self.grown,
             self.mending,
@@ -88,20 +95,40 @@ class Capture:
         facts: Mapping[str, TableFacts],
     ) -> Iterator[WalstreamError]:
         """Yield what would keep `establish` from doing its work."""
+        yield from self.unselectable(connection, facts)
         if self.name in publication.find(connection, self.names):
             return
-        if not self.patterns:
+        if not self.wanted.patterns:
             yield self._not_there(facts)
             return
-        plan = publication.plan(self.patterns, facts)
+        plan = publication.plan(self.wanted, facts)
         lacking = privileges.missing_to_create(
             may, self._statements(connection, plan), plan.identified
         )
         if lacking is not None:
             yield lacking
 
+    def unselectable(
+        self, connection: Connection, facts: Mapping[str, TableFacts]
+    ) -> Iterator[Unselectable]:
+        """Yield what of `exclude` and `columns` cannot be done."""
+        yield from misfits(self.wanted, facts)
+        yield from self._whole(publication.find(connection, self.names).values())
+
+    def _whole(self, found: Iterable[Publication]) -> Iterator[Unselectable]:
+        """Yield the publications that take no exceptions."""
+        for made in found:
+            problem = unselectable(
+                self.wanted,
+                made.name,
+                sorted(made.schemas),
+                all_tables=made.all_tables,
+            )
+            if problem is not None:
+                yield problem
+
     def _not_there(self, facts: Mapping[str, TableFacts]) -> ConfigError:
-        every = publication.plan(_EVERY_TABLE, facts).identified
+        every = publication.plan(EVERYTHING, facts).identified
         statement = publication.creation(self.name, every, publication.ALL_OPERATIONS)
         return ConfigError(
             f"publication {self.name!r} does not exist, and `tables` is empty",
@@ -116,14 +143,17 @@ class Capture:
         found = publication.find(connection, self.names)
         main, inserts = self.names
         made = {
-            main: publication.creation(
-                main, plan.identified, publication.ALL_OPERATIONS
-            ),
-            inserts: publication.creation(
-                inserts, plan.insert_only, publication.INSERT_OPERATIONS
-            ),
+            main: self._creation(main, plan),
+            inserts: self._creation(inserts, plan),
         }
         return [statement for name, statement in made.items() if name not in found]
+
+    def _creation(self, name: str, plan: publication.PublicationPlan) -> str:
+        """Write what creates one of the two."""
+        tables, publish = plan.identified, publication.ALL_OPERATIONS
+        if name != self.name:
+            tables, publish = plan.insert_only, publication.INSERT_OPERATIONS
+        return publication.creation(name, tables, publish, self.wanted)
 
     def establish(self, connection: Connection) -> None:
         """Create what is missing before the slot is, and remember it.
@@ -133,13 +163,15 @@ class Capture:
         """
         found = publication.find(connection, self.names)
         facts = catalog.tables(connection)
-        if not self.patterns:
+        for problem in self.unselectable(connection, facts):
+            raise problem
+        if not self.wanted.patterns:
             if self.name not in found:
                 raise self._not_there(facts)
             self.watch.begin(connection, {self.name: found[self.name]})
             self._tell_of_nothing(found[self.name], facts)
             return
-        plan = publication.plan(self.patterns, facts)
+        plan = publication.plan(self.wanted, facts)
         with connection.transaction():
             self._create(connection, plan, set(found))
         self.recognise(connection, at_first=True)
@@ -152,8 +184,11 @@ class Capture:
         """
         self.watch.begin(connection, self.present(connection))
         self.watch.at_first = at_first
+        facts = catalog.tables(connection)
+        for problem in misfits(self.wanted, facts):
+            raise problem
         try:
-            self.extend(connection, catalog.tables(connection))
+            self.extend(connection, facts)
         finally:
             self.watch.at_first = False
 
@@ -172,6 +207,8 @@ class Capture:
     ) -> None:
         """Go on with what was remembered; raise PublicationLost where it is gone."""
         self.recall(remembered)
+        for problem in misfits(self.wanted, facts):
+            raise problem
         self.watch.check(connection, starting=True)
         self.extend(connection, facts)
 
@@ -192,19 +229,11 @@ class Capture:
     ) -> None:
         main, inserts = self.names
         if main not in found:
-            publication.execute(
-                connection,
-                publication.creation(main, plan.identified, publication.ALL_OPERATIONS),
-            )
+            publication.execute(connection, self._creation(main, plan))
         if inserts not in found:
             try:
                 with connection.transaction():
-                    publication.execute(
-                        connection,
-                        publication.creation(
-                            inserts, plan.insert_only, publication.INSERT_OPERATIONS
-                        ),
-                    )
+                    publication.execute(connection, self._creation(inserts, plan))
             except PermissionLacking as error:
                 self._teller.warn(
                     inserts,
@@ -215,17 +244,37 @@ class Capture:
                 )
 
     def extend(self, connection: Connection, facts: Mapping[str, TableFacts]) -> None:
-        """Add tables that match and are not in; remember what changed."""
+        """Make the publications as they are wanted; remember what changed."""
         found = publication.find(connection, self.watch.names)
         main = found.get(self.name)
-        if main is not None and not self.patterns:
+        for problem in self._whole(found.values()):
+            raise problem
+        if main is not None and not self.wanted.patterns:
             self._tell_of_nothing(main, facts)
-        if not self.patterns or main is None or main.all_tables:
+        if not self.wanted.patterns or main is None or main.all_tables:
             return
         inserts = found.get(publication.insert_only(self.name))
-        plan = publication.plan(self.patterns, facts)
+        plan = publication.plan(self.wanted, facts)
         self._limits = self._limits_of(plan, facts, inserts_read=inserts is not None)
-        for pattern, what in unmatched(self.patterns, facts).items():
+        self._tell_of_plan(plan, facts)
+        self._tell_of_generated(main)
+        there = [made for made in (main, inserts) if made is not None]
+        changes = [
+            *self._relistings(connection, plan, main, inserts),
+            *(part for one in _changes(plan, main, inserts) for part in one.parts()),
+            *exclusions(self.wanted, there, facts),
+        ]
+        for change in changes:
+            Alteration(connection, self.watch, self._teller, self.wanted).run(change)
+        for table in plan.insert_only:
+            culprits = replica_identity.culprits(table, facts).values()
+            self._tell_of_no_identity(table, culprits, read=inserts is not None)
+
+    def _tell_of_plan(
+        self, plan: publication.PublicationPlan, facts: Mapping[str, TableFacts]
+    ) -> None:
+        patterns = (*self.wanted.patterns, *self.wanted.exclude)
+        for pattern, what in unmatched(patterns, facts).items():
             self._teller.warn(pattern, f"pattern {what}", hint=WHY, kind="pattern")
         for name, reason in plan.refused.items():
             self._teller.warn(
@@ -234,12 +283,43 @@ class Capture:
                 hint=reason,
                 repair=Repair(sql=set_logged(facts[name])),
             )
-        for change in _changes(plan, main, inserts):
-            for part in change.parts():
-                Alteration(connection, self.watch, self._teller).run(part)
-        for table in plan.insert_only:
-            culprits = replica_identity.culprits(table, facts).values()
-            self._tell_of_no_identity(table, culprits, read=inserts is not None)
+        for name, reason in plan.misfits.items():
+            self._teller.warn(name, "table cannot be captured", hint=reason)
+        for name, table in publication.swallowed(self.wanted, facts).items():
+            self._teller.warn(
+                name,
+                f"partition is excluded, but its rows go out as those of {table.root}",
+                hint="exclude the root, or detach the partition",
+            )
+
+    def _tell_of_generated(self, main: Publication) -> None:
+        if self.wanted.generated and main.generated == "n":
+            self._teller.warn(
+                main.name,
+                "publication does not publish stored generated columns",
+                hint="walstream sets this only where it creates the publication; rows "
+                "sent before lack them: walstream backfill TABLE",
+                repair=Repair(sql=publication.with_generated(main.name)),
+                kind="publication",
+            )
+
+    def _relistings(
+        self,
+        connection: Connection,
+        plan: publication.PublicationPlan,
+        main: Publication,
+        inserts: Publication | None,
+    ) -> list[PublicationChange]:
+        """Return what gives tables the columns that are wanted now.
+
+        What was sent before has others: the rule decides, before anything is changed.
+        """
+        changes = list(relistings(self.wanted, plan, main, inserts))
+        names = {table.full_name for change in changes for table in change.tables}
+        if names and not self.watch.at_first:
+            names -= set(self.mending.asked())
+            self.watch.mend(connection, dict.fromkeys(sorted(names), OTHER_LIST))
+        return changes
 
     def _limits_of(
         self,
@@ -251,8 +331,10 @@ class Capture:
         """Return the limits, by table or pattern."""
         found = {
             pattern: CaptureLimit(f"pattern {what}")
-            for pattern, what in unmatched(self.patterns, facts).items()
+            for pattern, what in unmatched(self.wanted.patterns, facts).items()
         }
+        for name, reason in plan.misfits.items():
+            found[name] = CaptureLimit(f"not captured: {reason}")
         for name, reason in plan.refused.items():
             found[name] = CaptureLimit(
                 f"not captured: {reason}", set_logged(facts[name])
@@ -299,8 +381,8 @@ class Capture:
     ) -> dict[str, TableFacts]:
         """Name the tables that are captured now, or will be once begun."""
         found = publication.find(connection, self.names).values()
-        plan = publication.plan(self.patterns, facts)
-        wanted = {t.full_name for t in (*plan.identified, *plan.insert_only)}
+        plan = publication.plan(self.wanted, facts)
+        wanted = {table.full_name for table in plan}
         return {
             name: table
             for name, table in facts.items()
@@ -319,6 +401,44 @@ def _changes(
         homeless = [table for table in plan.insert_only if main.names(table)]
         missing = [one for one in plan.insert_only if not inserts.holds(one)]
         yield PublicationChange(inserts, missing, main, homeless)
+
+
+def exclusions(
+    wanted: Selection, found: Iterable[Publication], facts: Mapping[str, TableFacts]
+) -> Iterator[PublicationChange]:
+    """Yield what takes excluded tables out that were added by their names."""
+    for made in found:
+        for name in made.tables.values():
+            if wanted.excludes(name) and name in facts:
+                yield PublicationChange(made, (), made, [facts[name]])
+
+
+def relistings(
+    wanted: Selection,
+    plan: publication.PublicationPlan,
+    main: Publication,
+    inserts: Publication | None,
+) -> Iterator[PublicationChange]:
+    """Yield what gives tables that were added by their names another column list."""
+    for table in plan:
+        if table.full_name not in wanted.columns:
+            continue
+        columns = frozenset(wanted.columns_of(table))
+        in_main = main.names(table) and table.identified
+        if in_main and inserts is not None and inserts.names(table):
+            # of one that it was in before it had a key; both need the same list
+            if main.list_of(table) != columns or inserts.list_of(table) != columns:
+                yield PublicationChange(inserts, (), inserts, [table])
+        elif inserts is not None and _lists_otherwise(inserts, table, columns):
+            yield PublicationChange(inserts, [table], inserts, [table])
+        if in_main and _lists_otherwise(main, table, columns):
+            yield PublicationChange(main, [table], main, [table])
+
+
+def _lists_otherwise(
+    made: Publication, table: TableFacts, columns: frozenset[str]
+) -> bool:
+    return made.names(table) and made.list_of(table) != columns
 
 
 def set_logged(table: TableFacts) -> str:

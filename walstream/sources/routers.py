@@ -23,6 +23,8 @@ class Routers:
     def __init__(self, config: Config, source: str) -> None:
         self._name = source
         self._source = config.sources[source]
+        found = self._source
+        self._columns = found.columns if isinstance(found, PostgresSource) else {}
         self.routed: Mapping[str, RoutedSink] = {
             name: found
             for name in config.sources[source].sinks
@@ -102,6 +104,9 @@ class Routers:
             for column in self.partition_key(table.schema, table.name):
                 for problem in _partition_key_problems(table, column):
                     yield table, problem
+                listed = self._columns.get(table.full_name)
+                if listed is not None and column not in listed:
+                    yield table, _not_listed(self._name, table, column)
             if strict and not (table.full and table.old_rows_whole):
                 yield table, _not_full(table, strict[0])
 
@@ -127,6 +132,14 @@ def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigEr
             f"{subject} is not in the replica identity, so deletes would lack it",
             make_full(table),
         )
+
+
+def _not_listed(source: str, table: TableFacts, column: str) -> ConfigError:
+    return ConfigError(
+        f"partition_key column {column!r} of table {table.full_name!r} is not "
+        "published",
+        hint=f"add it to the table's list in [sources.{source}.columns]",
+    )
 
 
 def _not_full(table: TableFacts, sink: str) -> ConfigError:

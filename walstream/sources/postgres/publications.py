@@ -6,6 +6,7 @@ from walstream.config import PostgresSource
 from walstream.pipeline.ports import StateStore
 from walstream.postgres.capture import Capture
 from walstream.postgres.missing_rows import Mending
+from walstream.postgres.selection import selection_of
 from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.incremental import progress as beside_stream
@@ -36,7 +37,7 @@ def capture_of(
     return Capture(
         source.dsn,
         source.publication,
-        source.tables,
+        selection_of(source),
         keep=positions.write,
         grown=progress.ask if source.backfill == "initial" else lambda _: None,
         mending=mending,
