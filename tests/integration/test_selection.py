@@ -24,8 +24,8 @@ CREATE TABLE notes (v text);
 INSERT INTO users VALUES (1, 'a', 'a@x'); INSERT INTO audit_log VALUES (1, 'secret');
 INSERT INTO notes VALUES ('n')
 """
-EXCLUDE = {"exclude": ["public.audit_*"]}
-COLUMNS = {"columns": {"public.users": ["name", "id"]}}
+EXCLUDE: dict[str, Any] = {"exclude": ["public.audit_*"]}
+COLUMNS: dict[str, Any] = {"columns": {"public.users": ["name", "id"]}}
 
 Made = Callable[..., Walstream]
 

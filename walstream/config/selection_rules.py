@@ -15,6 +15,11 @@ _AS_IT_IS: Final = (
 def check_selection(name: str, source: PostgresSource) -> Iterator[Problem]:
     """Look at keys that have no effect, and at tables that no pattern takes."""
     path = ("sources", name)
+    if source.backfill_where and source.backfill == "never":
+        yield Problem(
+            (*path, "backfill_where"),
+            'has no effect with backfill = "never": leave it out',
+        )
     if not source.tables:
         for key, written in (
             ("exclude", bool(source.exclude)),

@@ -7,6 +7,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from walstream import plugins
 from walstream.config.field import (
     ByteSize,
+    Condition,
     DistinctNames,
     Dsn,
     Duration,
@@ -89,6 +90,11 @@ class PostgresSource(_Source):
         default="initial",
         description='Whether existing rows are sent before the stream ("initial"), '
         'not at all ("never"), or alone ("only").',
+    )
+    backfill_where: dict[TableName, Condition] = Field(
+        default={},
+        description="Conditions in SQL, by schema.table: their first backfill sends "
+        "only the rows for which they are true.",
     )
     retain: ByteSize = Field(
         default=0,

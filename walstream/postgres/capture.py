@@ -14,9 +14,9 @@ from walstream.postgres import (
     catalog,
     privileges,
     publication,
-    quoting,
     replica_identity,
 )
+from walstream.postgres.capture_limits import limits_of
 from walstream.postgres.capture_report import (
     CaptureLimit,
     CaptureReport,
@@ -29,6 +29,11 @@ from walstream.postgres.privileges import Rights
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_change import Alteration, PublicationChange
 from walstream.postgres.publication_memory import StoredPublication
+from walstream.postgres.publication_steps import (
+    exclusions,
+    placements,
+    relistings,
+)
 from walstream.postgres.publication_watch import PublicationLook, PublicationWatch
 from walstream.postgres.selection import (
     EVERYTHING,
@@ -255,13 +260,15 @@ class Capture:
             return
         inserts = found.get(publication.insert_only(self.name))
         plan = publication.plan(self.wanted, facts)
-        self._limits = self._limits_of(plan, facts, inserts_read=inserts is not None)
+        self._limits = limits_of(
+            self.wanted, plan, facts, inserts_read=inserts is not None
+        )
         self._tell_of_plan(plan, facts)
         self._tell_of_generated(main)
         there = [made for made in (main, inserts) if made is not None]
         changes = [
             *self._relistings(connection, plan, main, inserts),
-            *(part for one in _changes(plan, main, inserts) for part in one.parts()),
+            *(part for one in placements(plan, main, inserts) for part in one.parts()),
             *exclusions(self.wanted, there, facts),
         ]
         for change in changes:
@@ -281,7 +288,7 @@ class Capture:
                 name,
                 "table cannot be captured",
                 hint=reason,
-                repair=Repair(sql=set_logged(facts[name])),
+                repair=Repair(sql=publication.set_logged(facts[name])),
             )
         for name, reason in plan.misfits.items():
             self._teller.warn(name, "table cannot be captured", hint=reason)
@@ -320,34 +327,6 @@ class Capture:
             names -= set(self.mending.asked())
             self.watch.mend(connection, dict.fromkeys(sorted(names), OTHER_LIST))
         return changes
-
-    def _limits_of(
-        self,
-        plan: publication.PublicationPlan,
-        facts: Mapping[str, TableFacts],
-        *,
-        inserts_read: bool,
-    ) -> dict[str, CaptureLimit]:
-        """Return the limits, by table or pattern."""
-        found = {
-            pattern: CaptureLimit(f"pattern {what}")
-            for pattern, what in unmatched(self.wanted.patterns, facts).items()
-        }
-        for name, reason in plan.misfits.items():
-            found[name] = CaptureLimit(f"not captured: {reason}")
-        for name, reason in plan.refused.items():
-            found[name] = CaptureLimit(
-                f"not captured: {reason}", set_logged(facts[name])
-            )
-        what = "only its inserts are captured" if inserts_read else "not captured"
-        for table in plan.insert_only:
-            culprits = replica_identity.culprits(table, facts).values()
-            reasons = dict.fromkeys(map(replica_identity.reason, culprits))
-            found[table.full_name] = CaptureLimit(
-                f"{what}: {', '.join(reasons) or 'it has no replica identity'}",
-                "\n".join(map(replica_identity.cure, culprits)),
-            )
-        return found
 
     def _tell_of_nothing(
         self, made: Publication, facts: Mapping[str, TableFacts]
@@ -388,59 +367,3 @@ class Capture:
             for name, table in facts.items()
             if name in wanted or any(made.holds(table) for made in found)
         }
-
-
-def _changes(
-    plan: publication.PublicationPlan, main: Publication, inserts: Publication | None
-) -> Iterator[PublicationChange]:
-    """Yield what is to be done, so that each table is where it belongs."""
-    yield PublicationChange(
-        main, [one for one in plan.identified if not main.holds(one)]
-    )
-    if inserts is not None:
-        homeless = [table for table in plan.insert_only if main.names(table)]
-        missing = [one for one in plan.insert_only if not inserts.holds(one)]
-        yield PublicationChange(inserts, missing, main, homeless)
-
-
-def exclusions(
-    wanted: Selection, found: Iterable[Publication], facts: Mapping[str, TableFacts]
-) -> Iterator[PublicationChange]:
-    """Yield what takes excluded tables out that were added by their names."""
-    for made in found:
-        for name in made.tables.values():
-            if wanted.excludes(name) and name in facts:
-                yield PublicationChange(made, (), made, [facts[name]])
-
-
-def relistings(
-    wanted: Selection,
-    plan: publication.PublicationPlan,
-    main: Publication,
-    inserts: Publication | None,
-) -> Iterator[PublicationChange]:
-    """Yield what gives tables that were added by their names another column list."""
-    for table in plan:
-        if table.full_name not in wanted.columns:
-            continue
-        columns = frozenset(wanted.columns_of(table))
-        in_main = main.names(table) and table.identified
-        if in_main and inserts is not None and inserts.names(table):
-            # of one that it was in before it had a key; both need the same list
-            if main.list_of(table) != columns or inserts.list_of(table) != columns:
-                yield PublicationChange(inserts, (), inserts, [table])
-        elif inserts is not None and _lists_otherwise(inserts, table, columns):
-            yield PublicationChange(inserts, [table], inserts, [table])
-        if in_main and _lists_otherwise(main, table, columns):
-            yield PublicationChange(main, [table], main, [table])
-
-
-def _lists_otherwise(
-    made: Publication, table: TableFacts, columns: frozenset[str]
-) -> bool:
-    return made.names(table) and made.list_of(table) != columns
-
-
-def set_logged(table: TableFacts) -> str:
-    """Write what brings an unlogged table into the WAL."""
-    return f"ALTER TABLE {quoting.name(table.schema, table.name)} SET LOGGED;"

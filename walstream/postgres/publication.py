@@ -257,6 +257,11 @@ def removal(name: str, tables: Iterable[TableFacts]) -> str:
     return f"ALTER PUBLICATION {quoting.name(name)} DROP TABLE {_table_list(tables)};"
 
 
+def set_logged(table: TableFacts) -> str:
+    """Write what brings an unlogged table into the WAL."""
+    return f"ALTER TABLE {quoting.name(table.schema, table.name)} SET LOGGED;"
+
+
 def _table_list(tables: Iterable[TableFacts], wanted: Selection = EVERYTHING) -> str:
     return ", ".join(_entry(table, wanted.columns_of(table)) for table in tables)
 

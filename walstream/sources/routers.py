@@ -23,8 +23,8 @@ class Routers:
     def __init__(self, config: Config, source: str) -> None:
         self._name = source
         self._source = config.sources[source]
-        found = self._source
-        self._columns = found.columns if isinstance(found, PostgresSource) else {}
+        own = self._source
+        self._columns = own.columns if isinstance(own, PostgresSource) else {}
         self.routed: Mapping[str, RoutedSink] = {
             name: found
             for name in config.sources[source].sinks

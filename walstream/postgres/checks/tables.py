@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
 from walstream.postgres import publication, replica_identity
-from walstream.postgres.capture import set_logged
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks.context import ServerContext, statements
 from walstream.postgres.publication import Publication
@@ -144,7 +143,7 @@ def of_unlogged(
             f"cannot be captured{which(unlogged)}",
             "PostgreSQL writes no WAL for an unlogged table; SET LOGGED rewrites it,"
             " under a lock",
-            statements(map(set_logged, unlogged.values())),
+            statements(map(publication.set_logged, unlogged.values())),
         )
 
 

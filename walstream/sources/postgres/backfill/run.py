@@ -95,7 +95,8 @@ class SnapshotBackfill:
     def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, object]:
         """Return the documents of a new backfill, to be stored with the position.
 
-        Without an `lsn` there is none: nothing will be streamed.
+        Without an `lsn` there is none: nothing will be streamed. Of tables with a
+        condition in the configuration, a part is read.
         """
         former = self.record
         before = former.elsewhere if former else None
@@ -103,14 +104,27 @@ class SnapshotBackfill:
         # what is streamed from here on is in each later snapshot, too
         begun = dict.fromkeys(tables) if lsn else {}
         return self._book.begin(
-            BackfillProgress(lsn, tables, elsewhere=before, begun=begun)
+            BackfillProgress(
+                lsn,
+                tables,
+                elsewhere=before,
+                begun=begun,
+                where={
+                    name: sql
+                    for name, sql in self._site.source.backfill_where.items()
+                    if name in tables
+                },
+            )
         )
 
     def want_again(self) -> None:
         """Want the tables once more that were given up."""
         record = self.record
         if record is not None:
-            self._book.store(record.wanting(record.failed, anew=False))
+            for name in record.failed:
+                where = record.where.get(name, "")
+                record = record.wanting([name], anew=False, where=where)
+            self._book.store(record)
 
     def check_complete(self) -> None:
         """Raise ChunkFailed when some table was given up."""
@@ -257,7 +271,11 @@ class SnapshotBackfill:
     ) -> dict[str, KeyedTable]:
         """Return what is read of each table that is left, and there."""
         there = {*around.facts, *record.others}
-        return {name: _wish(name, around) for name in record.tables if name in there}
+        return {
+            name: replace(_wish(name, around), where=record.where.get(name, ""))
+            for name in record.tables
+            if name in there
+        }
 
     def _unless_stopped(self, wishes: Iterable[KeyedTable]) -> Iterator[KeyedTable]:
         for wish in wishes:

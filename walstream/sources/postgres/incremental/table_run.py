@@ -95,12 +95,17 @@ class ChunkReader(Protocol):
         """
 
     def read(
-        self, name: str, after: Key | None, key: Sequence[str], most: int
+        self,
+        name: str,
+        after: Key | None,
+        key: Sequence[str],
+        most: int,
+        where: str = "",
     ) -> KeyChunk:
         """Read rows behind a key, and have the stream come by soon.
 
         `key` names the columns of `after`, and what orders them: where that is another
-        now, it reads from the first row on.
+        now, it reads from the first row on. `where` is the rows' condition; "": all.
         """
 
 
@@ -300,7 +305,9 @@ class Run:
     def _read(self, after: Key | None, key: Sequence[str]) -> None:
         limits = self._limits
         self._asked = _Asked(
-            self._submit(self._reader.read, self.name, after, key, self._most),
+            self._submit(
+                self._reader.read, self.name, after, key, self._most, self.wish.where
+            ),
             Window(limits.entries, limits.size),
             self._past.before(),
         )

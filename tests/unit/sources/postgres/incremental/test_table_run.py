@@ -39,6 +39,7 @@ class Rows:
         self.count = rows
         self.size = size  # bytes of a row
         self.asked: list[tuple[Key | None, int]] = []
+        self.conditions: list[str] = []
         self.marks = 0
         self.oldest = [50]  # that runs, at each look; the last again and again
         self.columns: tuple[str, ...] = ()
@@ -61,8 +62,11 @@ class Rows:
         del name
         return table(), PLACE
 
-    def read(self, name: str, after: Key | None, key: object, most: int) -> KeyChunk:
+    def read(
+        self, name: str, after: Key | None, key: object, most: int, where: str = ""
+    ) -> KeyChunk:
         del name, key
+        self.conditions.append(where)
         self.asked.append((after, most))
         first = int(after[0]) + 1 if after else 0
         ids = range(first, min(first + most, self.count))
@@ -304,3 +308,9 @@ def test_another_modifier_makes_it_another_table() -> None:
     ops = drive(Run("public.t", TableRequest(), reader, at_once))
     assert {op.table.modifiers for op in ops[:500]} == {()}
     assert {op.table.modifiers for op in ops[500:]} == {(-1, 8)}
+
+
+def test_a_part_is_read_by_its_condition() -> None:
+    reader = Rows(600)
+    drive(Run("public.t", TableRequest(where="id > 5"), reader, at_once))
+    assert reader.conditions == ["id > 5"] * 2
