@@ -96,6 +96,11 @@ class PostgresSource(_Source):
         description="Conditions in SQL, by schema.table: their first backfill sends "
         "only the rows for which they are true.",
     )
+    backfill_by_message: list[TablePattern] = Field(
+        default=[],
+        description="Patterns of tables of which a logical message may request a "
+        "backfill: any role of the database can write one.",
+    )
     retain: ByteSize = Field(
         default=0,
         description="WAL kept behind the position, for `walstream positions rewind`.",

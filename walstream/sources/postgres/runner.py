@@ -1,5 +1,7 @@
 """A postgres source, as its worker runs it: one session after the other."""
 
+import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -16,6 +18,7 @@ from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.postgres import requested_tables, stored_state
 from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.progress import BackfillProgress
+from walstream.sources.postgres.backfill_messages import ACCEPTED, REFUSED
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.session import SourceSession
 from walstream.sources.postgres.table_choice import TableChoice
@@ -51,6 +54,10 @@ class PostgresRunner:
         self._seen_topics: dict[str, set[str]] = {}
         self._session: SourceSession | None = None
         self._until = NEVER
+        self._guard = threading.Lock()
+        self._messages: Counter[str] = Counter()
+        if source.backfill_by_message:
+            self._messages.update({ACCEPTED: 0, REFUSED: 0})
 
     def run(self) -> bool:
         """Stream until a stop; False: its deadline cut the drain short."""
@@ -123,7 +130,13 @@ class PostgresRunner:
     def counts(self) -> SourceCounts:
         counts = self._gauge.counts()
         rows = (counts.backfill_rows or 0) + self._progress.rows
-        return replace(counts, backfill_rows=rows)
+        return replace(
+            counts, backfill_rows=rows, backfill_messages=dict(self._messages)
+        )
+
+    def _count_message(self, result: str) -> None:
+        with self._guard:
+            self._messages[result] += 1
 
     def find(
         self, patterns: Sequence[str], *, replace: bool, where: str
