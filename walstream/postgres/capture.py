@@ -22,6 +22,7 @@ from walstream.postgres.capture_report import (
     CaptureReport,
     capture_report,
 )
+from walstream.postgres.capture_warnings import CaptureWarnings
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.missing_rows import Mending
@@ -42,7 +43,6 @@ from walstream.postgres.selection import (
     misfits,
     unselectable,
 )
-from walstream.postgres.table_pattern import WHY, unmatched
 from walstream.postgres.warning_once import WarningOnce
 
 OTHER_LIST: Final = "has another column list in the publication than in `columns`"
@@ -61,10 +61,12 @@ class Capture:
     mending: Mending = field(default_factory=Mending)
     _teller: WarningOnce = field(default_factory=WarningOnce)
     watch: PublicationWatch = field(init=False)
+    _warnings: CaptureWarnings = field(init=False)
     # replaced whole at each look, since another thread reports them
     _limits: Mapping[str, CaptureLimit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._warnings = CaptureWarnings(self.wanted, self._teller)
         self.watch = PublicationWatch(
             self.name,
             self.wanted,
@@ -174,7 +176,7 @@ class Capture:
             if self.name not in found:
                 raise self._not_there(facts)
             self.watch.begin(connection, {self.name: found[self.name]})
-            self._tell_of_nothing(found[self.name], facts)
+            self._warnings.of_nothing(found[self.name], facts)
             return
         plan = publication.plan(self.wanted, facts)
         with connection.transaction():
@@ -255,7 +257,7 @@ class Capture:
         for problem in self._whole(found.values()):
             raise problem
         if main is not None and not self.wanted.patterns:
-            self._tell_of_nothing(main, facts)
+            self._warnings.of_nothing(main, facts)
         if not self.wanted.patterns or main is None or main.all_tables:
             return
         inserts = found.get(publication.insert_only(self.name))
@@ -263,8 +265,8 @@ class Capture:
         self._limits = limits_of(
             self.wanted, plan, facts, inserts_read=inserts is not None
         )
-        self._tell_of_plan(plan, facts)
-        self._tell_of_generated(main)
+        self._warnings.of_plan(plan, facts)
+        self._warnings.of_generated(main)
         there = [made for made in (main, inserts) if made is not None]
         changes = [
             *self._relistings(connection, plan, main, inserts),
@@ -275,40 +277,7 @@ class Capture:
             Alteration(connection, self.watch, self._teller, self.wanted).run(change)
         for table in plan.insert_only:
             culprits = replica_identity.culprits(table, facts).values()
-            self._tell_of_no_identity(table, culprits, read=inserts is not None)
-
-    def _tell_of_plan(
-        self, plan: publication.PublicationPlan, facts: Mapping[str, TableFacts]
-    ) -> None:
-        patterns = (*self.wanted.patterns, *self.wanted.exclude)
-        for pattern, what in unmatched(patterns, facts).items():
-            self._teller.warn(pattern, f"pattern {what}", hint=WHY, kind="pattern")
-        for name, reason in plan.refused.items():
-            self._teller.warn(
-                name,
-                "table cannot be captured",
-                hint=reason,
-                repair=Repair(sql=publication.set_logged(facts[name])),
-            )
-        for name, reason in plan.misfits.items():
-            self._teller.warn(name, "table cannot be captured", hint=reason)
-        for name, table in publication.swallowed(self.wanted, facts).items():
-            self._teller.warn(
-                name,
-                f"partition is excluded, but its rows go out as those of {table.root}",
-                hint="exclude the root, or detach the partition",
-            )
-
-    def _tell_of_generated(self, main: Publication) -> None:
-        if self.wanted.generated and main.generated == "n":
-            self._teller.warn(
-                main.name,
-                "publication does not publish stored generated columns",
-                hint="walstream sets this only where it creates the publication; rows "
-                "sent before lack them: walstream backfill TABLE",
-                repair=Repair(sql=publication.with_generated(main.name)),
-                kind="publication",
-            )
+            self._warnings.of_no_identity(table, culprits, read=inserts is not None)
 
     def _relistings(
         self,
@@ -327,33 +296,6 @@ class Capture:
             names -= set(self.mending.asked())
             self.watch.mend(connection, dict.fromkeys(sorted(names), OTHER_LIST))
         return changes
-
-    def _tell_of_nothing(
-        self, made: Publication, facts: Mapping[str, TableFacts]
-    ) -> None:
-        if not made.empty:
-            self._teller.forget(made.name)
-            return
-        self._teller.warn(
-            made.name,
-            f"publication {publication.EMPTY}",
-            hint="add tables to it, or name them in `tables`",
-            repair=Repair(sql=publication.filling(made.name, facts)),
-            kind="publication",
-        )
-
-    def _tell_of_no_identity(
-        self, table: TableFacts, culprits: Iterable[TableFacts], *, read: bool
-    ) -> None:
-        what = "only its inserts are captured" if read else "it is not captured"
-        self._teller.warn(
-            table.full_name,
-            f"table has no replica identity: {what}",
-            hint="give it a primary key, or another replica identity",
-            repair=Repair(
-                sql="\n".join(replica_identity.cure(one) for one in culprits)
-            ),
-        )
 
     def captured(
         self, connection: Connection, facts: Mapping[str, TableFacts]

@@ -185,7 +185,7 @@ class PublicationPlan:
     misfits: dict[str, str] = field(default_factory=dict)  # of their column lists
 
     def __iter__(self) -> Iterator[TableFacts]:
-        """Give the tables of both publications."""
+        """Yield the tables of both publications."""
         yield from self.identified
         yield from self.insert_only
 

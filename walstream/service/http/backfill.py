@@ -92,7 +92,7 @@ def read(config: Config, body: bytes) -> FindRequest:
     except ValueError:
         raise ValueError("the body is not JSON") from None
     if not isinstance(found, Mapping):
-        raise ValueError("the body is no JSON object")  # noqa: TRY004 - as all here
+        raise ValueError("the body is not a JSON object")  # noqa: TRY004 - as all here
     if unknown := sorted(set(found) - _KEYS):
         raise ValueError(f"the body has unknown keys: {', '.join(map(repr, unknown))}")
     tables = found.get("tables")
@@ -113,7 +113,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _source(config: Config, found: Mapping[str, Any]) -> str:
+def _source(config: Config, found: Mapping[str, object]) -> str:
     """Return the source that is meant: without a name the only one."""
     known = list(config.postgres_sources)
     name = found.get("source", known[0] if len(known) == 1 else "")

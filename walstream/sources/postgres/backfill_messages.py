@@ -47,7 +47,7 @@ class BackfillMessages:
     def __init__(
         self, allowed: Sequence[str], find: Find, count: Callable[[str], None]
     ) -> None:
-        """Hear of tables that these patterns match; `count` hears how each message ends."""
+        """Take messages of these tables; `count` hears how each one ends."""
         self._allowed = allowed
         self._find = find
         self._count = count

@@ -17,9 +17,9 @@ def check_text(where: str) -> str:
 
 
 def check(connection: Connection, schema: str, name: str, where: str) -> None:
-    """Have the server judge a condition on a table; no row is read, none written.
+    """Raise ConfigError, in the server's words, unless a condition fits a table.
 
-    Raises ConfigError with the server's own words.
+    No row is read, and none written.
     """
     query = sql.SQL("SELECT FROM {} AS part WHERE ({}) LIMIT 0").format(
         sql.Identifier(schema, name), sql.SQL(check_text(where))

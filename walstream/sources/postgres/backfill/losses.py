@@ -13,7 +13,7 @@ _log = structlog.get_logger()
 
 
 class BackfillLosses:
-    """What the tasks of one backfill lost: logged when it is met, and in all."""
+    """Counts of what the tasks of one backfill lost."""
 
     def __init__(self) -> None:
         self._told: dict[str, Losses] = {}  # by sink

@@ -37,7 +37,6 @@ from walstream.sources.postgres.backfill.stored_progress import StoredProgress
 from walstream.sources.postgres.backfill.task_factory import (
     SnapshotOrder,
     TaskSnapshot,
-    wanted,
 )
 from walstream.spark.leash import await_orphans
 from walstream.spark.outcome import ChunkDone, ChunkFailed
@@ -272,7 +271,7 @@ class SnapshotBackfill:
         """Return what is read of each table that is left, and there."""
         there = {*around.facts, *record.others}
         return {
-            name: replace(_wish(name, around), where=record.where.get(name, ""))
+            name: around.wish(name, record.where.get(name, ""))
             for name in record.tables
             if name in there
         }
@@ -333,15 +332,6 @@ class SnapshotBackfill:
         # only a figure: a server without room for one more session goes on
         with contextlib.suppress(Transient), session(site.source.dsn) as connection:
             site.gauge.see(slots.health(connection, site.source.slot))
-
-
-def _wish(name: str, around: Surroundings) -> KeyedTable:
-    if name in around.facts:
-        return wanted(
-            around.facts[name], around.publications, facts=around.column_facts
-        )
-    schema, _, bare = name.partition(".")
-    return KeyedTable(schema, bare, facts=around.column_facts)
 
 
 def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:

@@ -32,6 +32,7 @@ from walstream.sources.postgres.incremental.chunk import (
     Key,
     KeyChunk,
     Visibility,
+    shape,
 )
 from walstream.sources.postgres.incremental.earlier_transactions import (
     MOST,
@@ -102,10 +103,10 @@ class ChunkReader(Protocol):
         most: int,
         where: str = "",
     ) -> KeyChunk:
-        """Read rows behind a key, and have the stream come by soon.
+        """Read rows behind a key `where` a condition is true; have the stream come by.
 
-        `key` names the columns of `after`, and what orders them: where that is another
-        now, it reads from the first row on. `where` is the rows' condition; "": all.
+        `key` names the columns of `after`, and what orders them: from the first row on
+        where that is another now.
         """
 
 
@@ -314,11 +315,9 @@ class Run:
 
     def _as_before(self, chunk: KeyChunk) -> KeyChunk:
         """Keep the table's object while it is the same: sinks know it."""
-        known, new = self._table, chunk.table
-        if known is None or _shape(known) != _shape(new):
-            self._table = new
-            return chunk
-        return replace(chunk, table=known)
+        if self._table is None or shape(self._table) != shape(chunk.table):
+            self._table = chunk.table
+        return replace(chunk, table=self._table)
 
     def _let_in(self, chunk: KeyChunk, place: Lsn, number: int) -> list[ReplicationOp]:
         ops: list[ReplicationOp] = []
@@ -350,9 +349,3 @@ class Run:
             self.over = chunk.last
             self._chunk = None
         return ops
-
-
-def _shape(table: Table) -> tuple[object, ...]:
-    """Return all that decides how a row of a table is written."""
-    columns = table.columns, table.type_oids, table.modifiers, table.facts
-    return *columns, table.key
