@@ -46,6 +46,7 @@ from walstream.postgres.capture import Capture
 from walstream.postgres.connection import connect
 from walstream.postgres.publication import names_of
 from walstream.postgres.publication_memory import PUBLICATIONS
+from walstream.postgres.selection import Selection
 from walstream.status.instance import running
 from walstream.testing import MemoryStore
 from walstream.testing.servers import LocalPostgres
@@ -504,7 +505,7 @@ def test_tables_that_come_into_the_publication_are_told_of(database: Database) -
         return Capture(
             database.dsn,
             "walstream",
-            ["public.*"],
+            Selection(["public.*"]),
             keep=kept.append,
             grown=lambda tables: grown.append(list(tables)),
         )

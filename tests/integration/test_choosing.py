@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
-from walstream.admin.table_choice import captured
 from walstream.postgres import catalog
 from walstream.postgres.connection import connect
 from walstream.sources.postgres.backfill.publication_filter import published
+from walstream.sources.postgres.table_choice import captured
 
 TABLES = (
     "CREATE SCHEMA s; CREATE TABLE plain (id int); CREATE TABLE s.other (id int);"

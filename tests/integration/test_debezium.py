@@ -10,7 +10,8 @@ from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader, Record
-from tests.support.programs.walstream import Walstream
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import Walstream, toml
 
 pytestmark = pytest.mark.same_on_15
 
@@ -256,3 +257,47 @@ def test_the_key_of_another_sink_splits_no_update_of_this_one(
     _, update = of(documents.records, "t")
     assert shown(update) == ({"id": 1}, "u", "before", "moved")
     assert "__debezium.newkey" not in dict(update.headers)
+
+
+def test_values_that_a_backfill_loses_are_logged_and_counted(
+    database: Database, run: Run, documents: Reader
+) -> None:
+    database.execute(
+        "INSERT INTO t SELECT i, 'v', 'ok', 'NaN' FROM generate_series(4, 6) i"
+    )
+    with run() as walstream:
+        walstream.until("backfill ended")
+        documents.until(lambda records: len(records) >= 4)
+    (first,) = walstream.said("a value has no form in Debezium's records")
+    (whole,) = walstream.said("values of the backfill had no form")
+    assert (first["table"], first["column"], first["sink"]) == (
+        "public.t",
+        "n",
+        "kafka",
+    )
+    assert (whole["column"], whole["count"]) == ("n", 3)
+    assert [document(one)["after"]["n"] for one in of(documents.records, "t")].count(
+        None
+    ) == 3
+
+
+def test_check_names_a_key_of_a_type_without_a_form(
+    database: Database, run: Run
+) -> None:
+    database.execute(
+        "CREATE TYPE pair AS (a int, b int);"
+        "CREATE TABLE k (p pair PRIMARY KEY, m mood);"
+        "CREATE TABLE plain (m mood PRIMARY KEY, l pg_lsn)"
+    )
+    (source,) = checked(run())
+    found = [one for one in source["findings"] if one["code"] == "key-form"]
+    assert [one["subject"] for one in found] == ["table public.k"]
+    assert "column 'p' of the key" in found[0]["what"]
+    assert source["exit_code"] == 1
+    assert "key-form" not in str(checked(run(unknown=True)))
+
+
+def checked(walstream: Walstream) -> Any:
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    done = verb(walstream.configuration, "check", "--json")
+    return json.loads(done.stdout)["sources"]

@@ -21,6 +21,7 @@ from walstream.postgres.connection import Connection, connect
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.postgres.publication_watch import PublicationWatch
+from walstream.postgres.selection import Selection
 from walstream.testing import MemoryStore
 
 pytestmark = pytest.mark.same_on_15
@@ -279,10 +280,12 @@ def capture(
     database: Database, patterns: list[str], kept: list[Any], **mending: Any
 ) -> Capture:
     grown = mending.pop("grown", lambda _: None)
+    keys = "exclude", "columns"
+    selection = {key: mending.pop(key) for key in keys if key in mending}
     return Capture(
         database.dsn,
         "walstream",
-        patterns,
+        Selection(list(patterns), **selection),
         keep=lambda found: kept.append(json.loads(json.dumps(found["publications"]))),
         grown=grown,
         mending=Mending(**mending),
@@ -299,7 +302,7 @@ def stored(kept: object) -> dict[str, StoredPublication]:
 def both(database: Database, running: Capture, remembered: Any) -> Iterator[Capture]:
     """Give one that runs on, and one that begins with what the other kept."""
     yield running
-    begun = capture(database, running.patterns, [])
+    begun = capture(database, running.wanted.patterns, [])
     begun.recall(stored(remembered))
     yield begun
 
@@ -567,7 +570,7 @@ def test_a_change_of_our_own_that_was_cut_short_is_known(
     grown: list[list[str]] = []
     with watching(database, "patterns") as (connection, first, kept):
         execute(database, ["CREATE TABLE later (id int PRIMARY KEY)"])
-        first.patterns += ["public.later"]
+        first.wanted.patterns += ["public.later"]
 
         _die(first, after_commit=committed)
         with pytest.raises(Died):
@@ -619,7 +622,7 @@ def test_a_strangers_change_within_our_own_window_is_not_remembered(
 ) -> None:
     with watching(database, "patterns") as (connection, first, kept):
         execute(database, ["CREATE TABLE later (id int PRIMARY KEY)"])
-        first.patterns += ["public.later"]
+        first.wanted.patterns += ["public.later"]
         first.check(connection)
         execute(database, [P + "DROP TABLE t", P + "ADD TABLE t"])
         before = len(kept)
@@ -640,7 +643,7 @@ def test_a_locked_table_is_added_later_and_keeps_no_other_out(
                 "CREATE TABLE b (id int PRIMARY KEY)",
             ],
         )
-        first.patterns += ["public.a", "public.b"]
+        first.wanted.patterns += ["public.a", "public.b"]
         held = (
             "SELECT tablename FROM pg_publication_tables WHERE tablename IN ('a', 'b')"
         )
@@ -653,6 +656,43 @@ def test_a_locked_table_is_added_later_and_keeps_no_other_out(
         first.check(connection)
 
 
+def test_an_excluded_root_comes_back_with_its_partitions_and_is_read_again(
+    database: Database,
+) -> None:
+    asked: list[Any] = []
+    with watching(database, "patterns", ask=asked.append) as (connection, first, _):
+        first.wanted.exclude = ["public.root"]
+        first.extend(connection, catalog.tables(connection))
+        held = "SELECT tablename FROM pg_publication_tables ORDER BY 1"
+        assert database.fetch(held) == [("m",), ("t",)]
+        first.check(connection)
+        assert not asked
+        first.wanted.exclude = []
+        first.extend(connection, catalog.tables(connection))
+        assert database.fetch(held) == [("m",), ("root",), ("t",)]
+        assert asked == [["public.root"]]
+        first.check(connection)
+
+
+def test_a_locked_table_keeps_its_column_list_and_its_place(
+    database: Database,
+) -> None:
+    held = "SELECT attnames::text FROM pg_publication_tables WHERE tablename = 't'"
+    with watching(database, "patterns", reread=True, ask=lambda _: None) as (
+        connection,
+        first,
+        _,
+    ):
+        first.wanted.columns = {"public.t": ["id"]}
+        with psycopg.connect(database.dsn) as other:
+            other.execute("LOCK t IN SHARE UPDATE EXCLUSIVE MODE")
+            first.extend(connection, catalog.tables(connection))
+            assert database.fetch(held) == [("{id,v}",)]
+        first.extend(connection, catalog.tables(connection))
+        assert database.fetch(held) == [("{id}",)]
+        first.check(connection)
+
+
 def test_a_table_that_gains_a_key_is_told_to_be_read_anew(database: Database) -> None:
     asked: list[Any] = []
     grown: list[Any] = []
@@ -660,7 +700,7 @@ def test_a_table_that_gains_a_key_is_told_to_be_read_anew(database: Database) ->
     with watching(
         database, "patterns", reread=True, ask=asked.append, grown=grown.append
     ) as (connection, first, _):
-        first.patterns += ["public.bare"]
+        first.wanted.patterns += ["public.bare"]
         first.extend(connection, catalog.tables(connection))
         execute(database, ["ALTER TABLE bare ADD PRIMARY KEY (id)"])
         first.extend(connection, catalog.tables(connection))

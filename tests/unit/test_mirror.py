@@ -111,6 +111,9 @@ DRIVEN_BY = {
     "walstream/admin/check/backfill.py": (
         "integration/test_backfill.py: operator.check(walstream)"
     ),
+    "walstream/admin/check/debezium_keys.py": (
+        "integration/test_debezium.py: test_check_names_a_key_of_a_type_without_a_form"
+    ),
     "walstream/admin/check/kafka.py": (
         "integration/test_chaining.py: test_status_check_and_positions_know_the_group"
     ),
@@ -170,6 +173,13 @@ DRIVEN_BY = {
     "walstream/kafka/topic_reader.py": "integration/test_topic_reader.py",
     "walstream/pipeline/ports.py": "unit/pipeline/test_fanout.py",
     "walstream/postgres/capture.py": "integration/test_publication_watch.py",
+    "walstream/postgres/capture_limits.py": (
+        "integration/test_http.py: test_a_table_without_a_key_is_named_with_its_repair"
+    ),
+    "walstream/postgres/capture_warnings.py": (
+        "integration/test_selection.py: "
+        "test_an_excluded_partition_goes_out_as_its_root_and_is_named"
+    ),
     "walstream/postgres/checks/context.py": (
         "integration/test_check_postgres_tables.py: look(database.dsn"
     ),
@@ -268,6 +278,18 @@ DRIVEN_BY = {
     "walstream/sources/postgres/backfill/task_sink.py": (
         "integration/test_spark_chunks.py: "
         "test_every_row_arrives_once_numbered_by_chunk_and_index"
+    ),
+    "walstream/sources/postgres/backfill/condition.py": (
+        "integration/test_backfill_part.py: "
+        "test_a_part_that_cannot_be_read_is_refused_before_anything_begins"
+    ),
+    "walstream/sources/postgres/backfill/losses.py": (
+        "integration/test_debezium.py: "
+        "test_values_that_a_backfill_loses_are_logged_and_counted"
+    ),
+    "walstream/sources/postgres/requested_tables.py": (
+        "integration/test_backfill_by_http.py: "
+        "test_what_cannot_be_read_is_refused_with_the_reason"
     ),
     "walstream/sources/postgres/bootstrap.py": (
         "fault/test_first_start.py: "

@@ -3,18 +3,22 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from walstream.admin import table_choice
-from walstream.admin.table_choice import Ground, TableChoice, choose
 from walstream.config import Config, PostgresSource
-from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.sources.postgres import table_choice
 from walstream.sources.postgres.backfill import prerequisites
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
 from walstream.sources.postgres.backfill.stored_progress import StoredProgress
 from walstream.sources.postgres.backfill.table import look
+from walstream.sources.postgres.table_choice import (
+    Ground,
+    TableChoice,
+    check_condition,
+    choose,
+)
 from walstream.state.store import LmdbStore
 
 
@@ -43,62 +47,41 @@ def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
     return next(iter(sources.items()))
 
 
-def check_strict(
-    config: Config, name: str, source: PostgresSource, *, beside: bool, replace: bool
-) -> None:
-    """Raise ConfigError for what the readers of a strict sink cannot take.
-
-    They keep one position, and know no Truncate. Beside a stream rows come in the order
-    of theirs; Spark reads chunks side by side.
-    """
-    for sink in source.sinks:
-        found = config.sinks[sink]
-        if not (isinstance(found, RoutedSink) and found.strict):
-            continue
-        if replace:
-            raise ConfigError(
-                f"--replace sends a Truncate to sinks.{sink}, which is strict",
-                hint=(
-                    "leave --replace out: readers then get rows that they have a "
-                    "second time"
-                ),
-            )
-        if not beside:
-            raise ConfigError(
-                f"sinks.{sink} is strict, and Spark sends rows in any order",
-                hint=f"start walstream run, then run this again while {name!r} streams",
-            )
-
-
 class WithSpark:
     """Spark reads what this role may read, views and foreign tables too."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, where: str = "") -> None:
         self._connection = connection
+        self._where = where
 
     def table(self, table: TableFacts, *, named: bool) -> str:
         """Refuse a wish that cannot come true: it would hold up every start."""
         del named
-        look(self._connection, KeyedTable(table.schema, table.name))
+        key = table.primary_key if table.full else table.identity
+        wish = KeyedTable(table.schema, table.name, key, where=self._where)
+        look(self._connection, wish)
         return ""
 
     def other(self, name: str) -> None:
         schema, _, bare = name.partition(".")
-        look(self._connection, KeyedTable(schema, bare))
+        look(self._connection, KeyedTable(schema, bare, where=self._where))
 
 
-def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> TableChoice:
+def find(
+    config: Config, source: PostgresSource, wanted: Sequence[str], where: str = ""
+) -> TableChoice:
     """Find what these names or patterns mean; raise where it cannot be read."""
     with table_choice.asking(source) as connection:
         ground = Ground.of(connection, source)
-        chosen = choose(ground, wanted, WithSpark(connection))
+        chosen = choose(ground, wanted, WithSpark(connection, where))
+        check_condition(connection, ground, chosen, where)
         names = (*chosen.tables, *chosen.others)
         for _, obstacle in prerequisites.of_rest(config, connection, names):
             raise obstacle
         return chosen
 
 
-def note(folder: Path, asked: TableChoice, *, anew: bool) -> None:
+def note(folder: Path, asked: TableChoice, *, anew: bool, where: str = "") -> None:
     """Keep what is asked, for the next start; nobody may use the folder meanwhile."""
     with LmdbStore(folder) as positions:
         if positions.position() is None:
@@ -109,4 +92,7 @@ def note(folder: Path, asked: TableChoice, *, anew: bool) -> None:
             )
         book = StoredProgress(positions)
         record = book.record or BackfillProgress(0, ())
-        book.store(record.wanting(asked.tables, anew=anew, others=asked.others))
+        wanted = record.wanting(
+            asked.tables, anew=anew, others=asked.others, where=where
+        )
+        book.store(wanted)

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from walstream.admin.table_choice import Ground, asking, choose
 from walstream.config import Config
 from walstream.errors import ConfigError
-from walstream.postgres.catalog import TableFacts
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
+from walstream.sources.postgres.requested_tables import find
 from walstream.state import control
-from walstream.state.control_message import BackfillRequest
+from walstream.state.control_message import BackfillRequest, PartRequest
 from walstream.state.store import LmdbStore
 
 _WAIT_S: Final = 10.0
@@ -32,57 +31,40 @@ class RequestedBackfill:
 
 
 def backfill(
-    config: Config, name: str, patterns: Sequence[str], *, replace: bool = False
+    config: Config,
+    name: str,
+    patterns: Sequence[str],
+    *,
+    replace: bool = False,
+    where: str = "",
 ) -> RequestedBackfill:
-    """Request that whole tables are read beside a source's stream.
+    """Request that tables are read beside a source's stream, or their rows `where`.
 
     `patterns` are names, or patterns of captured tables. A table that is named and
     cannot be read is refused; one that a pattern finds is left out. With `replace`
     readers hear a Truncate first.
     """
-    source = config.postgres_source(name)
-    with asking(source) as connection:
-        choice = choose(Ground.of(connection, source), patterns, BesideStream())
+    choice = find(config.postgres_source(name), patterns, where)
     folder = Path(config.state)
     running = False
-    for part in _parts(choice.tables):
+    for part in _parts(choice.tables, len(json.dumps(where))):
+        request: BackfillRequest | PartRequest
         request = BackfillRequest(name, tuple(part), replace)
+        if where:
+            request = PartRequest(name, tuple(part), where)
         running = control.ask(folder, request, _WAIT_S) is not None
         if not running:
-            _note(folder / name, name, part, replace=replace)
+            _note(folder / name, name, part, replace=replace, where=where)
     return RequestedBackfill(choice.tables, running, choice.left_out)
 
 
-class BesideStream:
-    """A stream that runs reads tables by their row key."""
-
-    def table(self, table: TableFacts, *, named: bool) -> str:
-        """Leave out what has no key; refuse it where it is named."""
-        if table.primary_key if table.full else table.identity:
-            return ""
-        if named:
-            raise ConfigError(
-                f"table {table.full_name!r} has no row key: its existing rows cannot "
-                "be sent while the source streams",
-                hint="give it a primary key, or a replica identity by an index; or "
-                "stop walstream first: then this command reads it too",
-            )
-        return "it has no row key"
-
-    def other(self, name: str) -> None:
-        raise ConfigError(
-            f"{name!r} has no running stream to add its rows to",
-            hint="stop walstream first: then this command reads it too",
-        )
-
-
-def _parts(names: Iterable[str]) -> Iterator[list[str]]:
-    """Cut the names so that each part fits in a request."""
+def _parts(names: Iterable[str], beside: int) -> Iterator[list[str]]:
+    """Cut the names so that each part fits in a request, beside so many bytes."""
     part: list[str] = []
     size = 0
     for name in names:
         longer = len(json.dumps(name)) + 2
-        if part and size + longer > control.LONGEST - _AROUND:
+        if part and size + longer > control.LONGEST - _AROUND - beside:
             yield part
             part, size = [], 0
         part.append(name)
@@ -91,7 +73,9 @@ def _parts(names: Iterable[str]) -> Iterator[list[str]]:
         yield part
 
 
-def _note(folder: Path, name: str, tables: list[str], *, replace: bool) -> None:
+def _note(
+    folder: Path, name: str, tables: list[str], *, replace: bool, where: str
+) -> None:
     """Keep it for the next run, which reads them beside its stream."""
     with LmdbStore.open_read_only(folder) as positions:
         known = positions is not None and positions.position() is not None
@@ -101,4 +85,4 @@ def _note(folder: Path, name: str, tables: list[str], *, replace: bool) -> None:
             hint="walstream run",
         )
     with LmdbStore(folder) as positions:
-        IncrementalProgress(positions).ask(tables, replace=replace)
+        IncrementalProgress(positions).ask(tables, replace=replace, where=where)

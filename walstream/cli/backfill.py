@@ -1,6 +1,7 @@
 """`walstream backfill`: read tables once more, or views for once."""
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from walstream.cli.output import console
 from walstream.config import Config
 from walstream.config.run_options import Options
 from walstream.sources.postgres.incremental.progress import stored
+from walstream.sources.postgres.requested_tables import check_strict, part_of
 from walstream.state.control import lent
 from walstream.state.lock import holder
 from walstream.status.lookup.postgres import kept_of
@@ -55,18 +57,27 @@ def backfill(  # noqa: PLR0913 - options
             "--replace", help="Consumers empty each table first: repairs deletes, too."
         ),
     ] = False,
+    where: Annotated[
+        str,
+        typer.Option(
+            "--where",
+            metavar="SQL",
+            help="Send only the rows for which this condition is true.",
+        ),
+    ] = "",
     wait: Annotated[
         bool,
         typer.Option("--wait", help="Return when the running instance is done."),
     ] = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Send all rows of tables again, in order with the stream.
+    """Send all rows of tables again, or a part, in order with the stream.
 
     A running instance reads the tables beside its stream. Without one, this streams up
     to a snapshot, reads the tables with Spark, and ends.
 
     Example: walstream backfill public.orders --replace
+    Example: walstream backfill public.orders --where "created >= '2026-01-01'"
     """
     config = load(file)
     if verbose:
@@ -74,22 +85,35 @@ def backfill(  # noqa: PLR0913 - options
     logs.configure(config.log_level, config.secrets.scrub)
     name, found = backfill_offline.source_of(config, source)
     beside = holder(Path(config.state)) is not None
-    backfill_offline.check_strict(config, name, found, beside=beside, replace=replace)
+    where = part_of(where, replace=replace)
+    check_strict(config, name, found, beside=beside, replace=replace)
     if beside:
-        raise typer.Exit(_beside(config, name, tables, replace=replace, wait=wait))
-    asked = backfill_offline.find(config, found, tables)
+        wish = Wish(name, tables, replace=replace, where=where)
+        raise typer.Exit(_beside(config, wish, wait=wait))
+    asked = backfill_offline.find(config, found, tables, where)
     with lent(config, name):
-        backfill_offline.note(Path(config.state) / name, asked, anew=replace)
+        folder = Path(config.state) / name
+        backfill_offline.note(folder, asked, anew=replace, where=where)
     alone = config.model_copy(update={"sources": {name: found}})
     raise typer.Exit(run(alone, Options(end_backfilled=True)))
 
 
-def _beside(
-    config: Config, source: str, tables: list[str], *, replace: bool, wait: bool
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Tables that are to be read beside a stream."""
+
+    source: str
+    tables: list[str]
+    replace: bool
+    where: str
+
+
+def _beside(config: Config, wish: Wish, *, wait: bool) -> int:
     """Make the running instance read them; return the exit code."""
     out = console()
-    asked = backfill_request.backfill(config, source, tables, replace=replace)
+    asked = backfill_request.backfill(
+        config, wish.source, wish.tables, replace=wish.replace, where=wish.where
+    )
     for table, why in asked.left_out.items():
         out.print(escape(f"left out: {table}: {why}"), style="yellow", highlight=False)
     when = "beside the stream" if asked.running else "with the next walstream run"
@@ -98,7 +122,7 @@ def _beside(
     if not asked.running:
         return 0
     if wait:
-        return _follow(out, config, source, set(asked.tables))
+        return _follow(out, config, wish.source, set(asked.tables))
     out.print(f"  $ {config.command('walstream status --watch')}", style="green")
     return 0
 

@@ -222,7 +222,8 @@ def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
         remarks += _backfill(name, source.backfill)
     for table_name, how in source.beside.items():
         if how.state != "done":
-            line = f"backfill of {table_name}: {how.state}, {how.rows:,} rows"
+            part = f" where {how.where}" if how.where else ""
+            line = f"backfill of {table_name}{part}: {how.state}, {how.rows:,} rows"
             style = "yellow" if how.error else "dim"
             said = how.error or how.remark
             why = f": {said}" if said else ""
@@ -262,4 +263,5 @@ def _backfill(source: str, found: BackfillStatus) -> list[Text]:
         said.append(f"about {duration(found.left_s)} left")
     if found.waits:
         said.append(f"trying again: {found.waits}")
+    said += [f"of {table} where {sql}" for table, sql in found.where.items()]
     return [Text(f"· {source}: {', '.join(said)}", "cyan")]

@@ -25,6 +25,7 @@ from pydantic import (
 
 from walstream import plugins
 from walstream.config import dsn, engine_url
+from walstream.config.condition import condition
 from walstream.config.quantity import byte_size, duration, show_duration, show_size
 
 _Name = TypeVar("_Name", bound=str)
@@ -300,6 +301,7 @@ OptionalTopicName = Annotated[str, AfterValidator(_or("", _topic))]
 TopicTemplate = Annotated[str, AfterValidator(_template)]
 Token = Annotated[str, AfterValidator(_token)]
 ListenAddress = Annotated[str, AfterValidator(_listen)]
+Condition = Annotated[str, AfterValidator(condition)]
 TableName = Annotated[str, StringConstraints(min_length=1)]
 StartKey = Annotated[str, AfterValidator(_start)]
 Names = Annotated[list[str], AfterValidator(_not_empty)]

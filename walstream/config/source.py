@@ -7,6 +7,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from walstream import plugins
 from walstream.config.field import (
     ByteSize,
+    Condition,
     DistinctNames,
     Dsn,
     Duration,
@@ -65,6 +66,20 @@ class PostgresSource(_Source):
         description="Patterns of schema.table to publish; [] uses the publication as "
         "it is.",
     )
+    exclude: list[TablePattern] = Field(
+        default=[],
+        description="Patterns of schema.table to leave out of `tables`.",
+    )
+    columns: dict[TableName, Names] = Field(
+        default={},
+        description="Columns to publish of tables, by schema.table, as PostgreSQL's "
+        "column lists; the other tables are published whole.",
+    )
+    generated: Literal["none", "stored"] = Field(
+        default="none",
+        description="Whether stored generated columns are published (PostgreSQL 18 and "
+        "later).",
+    )
     on_publication_change: Literal["stop", "reread"] = Field(
         default="stop",
         description="What happens after a change of the publication that may have "
@@ -75,6 +90,16 @@ class PostgresSource(_Source):
         default="initial",
         description='Whether existing rows are sent before the stream ("initial"), '
         'not at all ("never"), or alone ("only").',
+    )
+    backfill_where: dict[TableName, Condition] = Field(
+        default={},
+        description="Conditions in SQL, by schema.table: their first backfill sends "
+        "only the rows for which they are true.",
+    )
+    backfill_by_message: list[TablePattern] = Field(
+        default=[],
+        description="Patterns of tables of which a logical message may request a "
+        "backfill: any role of the database can write one.",
     )
     retain: ByteSize = Field(
         default=0,

@@ -14,6 +14,7 @@ from walstream.config import (
     librdkafka,
     password_command_rules,
     relay_rules,
+    selection_rules,
     tls,
     topology,
 )
@@ -115,6 +116,7 @@ def _check_source(
         yield from password_command_rules.check_login(name, source)
     if isinstance(source, PostgresSource):
         yield from tls.check_postgres(name, source, environment)
+        yield from selection_rules.check_selection(name, source)
     elif isinstance(source, SqlSource):
         yield from tls.check_sql(name, source, environment)
     elif isinstance(source, KafkaSource):

@@ -1,11 +1,24 @@
 """Losses in Debezium's records, which are logged once for each column."""
 
+from collections.abc import Mapping
+from typing import Protocol
+
 import structlog
 
-from walstream.formats.debezium import TableColumns
 from walstream.telemetry.fields import SINK, TABLE
 
 _log = structlog.get_logger()
+
+
+class LossyColumns(Protocol):
+    """The columns of one table, as far as a format has no form for them."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]: ...
+
+    @property
+    def lost(self) -> Mapping[tuple[str, str], int]:
+        """Values, by column and reason."""
 
 
 class Losses:
@@ -15,7 +28,7 @@ class Losses:
         self._sink = sink
         self._told: set[tuple[str, ...]] = set()
 
-    def look(self, table: str, columns: TableColumns) -> None:
+    def look(self, table: str, columns: LossyColumns) -> None:
         """Log what of a table was not logged before."""
         fields = {TABLE: table, SINK: self._sink}
         if columns.left_out and self._is_new(table, *columns.left_out):

@@ -14,14 +14,15 @@ from walstream.postgres import (
     catalog,
     privileges,
     publication,
-    quoting,
     replica_identity,
 )
+from walstream.postgres.capture_limits import limits_of
 from walstream.postgres.capture_report import (
     CaptureLimit,
     CaptureReport,
     capture_report,
 )
+from walstream.postgres.capture_warnings import CaptureWarnings
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.missing_rows import Mending
@@ -29,11 +30,22 @@ from walstream.postgres.privileges import Rights
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_change import Alteration, PublicationChange
 from walstream.postgres.publication_memory import StoredPublication
+from walstream.postgres.publication_steps import (
+    exclusions,
+    placements,
+    relistings,
+)
 from walstream.postgres.publication_watch import PublicationLook, PublicationWatch
-from walstream.postgres.table_pattern import WHY, unmatched
+from walstream.postgres.selection import (
+    EVERYTHING,
+    Selection,
+    Unselectable,
+    misfits,
+    unselectable,
+)
 from walstream.postgres.warning_once import WarningOnce
 
-_EVERY_TABLE: Final = ("*.*",)
+OTHER_LIST: Final = "has another column list in the publication than in `columns`"
 
 
 @dataclass(slots=True)
@@ -42,20 +54,22 @@ class Capture:
 
     dsn: str
     name: str
-    patterns: list[str]  # empty: the publication is used as it is
+    wanted: Selection
     keep: Callable[[Entries], None]  # stores what is remembered
     # hears of tables that came in since: their old rows were not streamed
     grown: Callable[[Sequence[str]], None] = lambda _tables: None
     mending: Mending = field(default_factory=Mending)
     _teller: WarningOnce = field(default_factory=WarningOnce)
     watch: PublicationWatch = field(init=False)
+    _warnings: CaptureWarnings = field(init=False)
     # replaced whole at each look, since another thread reports them
     _limits: Mapping[str, CaptureLimit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._warnings = CaptureWarnings(self.wanted, self._teller)
         self.watch = PublicationWatch(
             self.name,
-            self.patterns,
+            self.wanted,
             self.keep,
             self.grown,
             self.mending,
@@ -88,20 +102,40 @@ class Capture:
         facts: Mapping[str, TableFacts],
     ) -> Iterator[WalstreamError]:
         """Yield what would keep `establish` from doing its work."""
+        yield from self.unselectable(connection, facts)
         if self.name in publication.find(connection, self.names):
             return
-        if not self.patterns:
+        if not self.wanted.patterns:
             yield self._not_there(facts)
             return
-        plan = publication.plan(self.patterns, facts)
+        plan = publication.plan(self.wanted, facts)
         lacking = privileges.missing_to_create(
             may, self._statements(connection, plan), plan.identified
         )
         if lacking is not None:
             yield lacking
 
+    def unselectable(
+        self, connection: Connection, facts: Mapping[str, TableFacts]
+    ) -> Iterator[Unselectable]:
+        """Yield what of `exclude` and `columns` cannot be done."""
+        yield from misfits(self.wanted, facts)
+        yield from self._whole(publication.find(connection, self.names).values())
+
+    def _whole(self, found: Iterable[Publication]) -> Iterator[Unselectable]:
+        """Yield the publications that take no exceptions."""
+        for made in found:
+            problem = unselectable(
+                self.wanted,
+                made.name,
+                sorted(made.schemas),
+                all_tables=made.all_tables,
+            )
+            if problem is not None:
+                yield problem
+
     def _not_there(self, facts: Mapping[str, TableFacts]) -> ConfigError:
-        every = publication.plan(_EVERY_TABLE, facts).identified
+        every = publication.plan(EVERYTHING, facts).identified
         statement = publication.creation(self.name, every, publication.ALL_OPERATIONS)
         return ConfigError(
             f"publication {self.name!r} does not exist, and `tables` is empty",
@@ -116,14 +150,17 @@ class Capture:
         found = publication.find(connection, self.names)
         main, inserts = self.names
         made = {
-            main: publication.creation(
-                main, plan.identified, publication.ALL_OPERATIONS
-            ),
-            inserts: publication.creation(
-                inserts, plan.insert_only, publication.INSERT_OPERATIONS
-            ),
+            main: self._creation(main, plan),
+            inserts: self._creation(inserts, plan),
         }
         return [statement for name, statement in made.items() if name not in found]
+
+    def _creation(self, name: str, plan: publication.PublicationPlan) -> str:
+        """Write what creates one of the two."""
+        tables, publish = plan.identified, publication.ALL_OPERATIONS
+        if name != self.name:
+            tables, publish = plan.insert_only, publication.INSERT_OPERATIONS
+        return publication.creation(name, tables, publish, self.wanted)
 
     def establish(self, connection: Connection) -> None:
         """Create what is missing before the slot is, and remember it.
@@ -133,13 +170,15 @@ class Capture:
         """
         found = publication.find(connection, self.names)
         facts = catalog.tables(connection)
-        if not self.patterns:
+        for problem in self.unselectable(connection, facts):
+            raise problem
+        if not self.wanted.patterns:
             if self.name not in found:
                 raise self._not_there(facts)
             self.watch.begin(connection, {self.name: found[self.name]})
-            self._tell_of_nothing(found[self.name], facts)
+            self._warnings.of_nothing(found[self.name], facts)
             return
-        plan = publication.plan(self.patterns, facts)
+        plan = publication.plan(self.wanted, facts)
         with connection.transaction():
             self._create(connection, plan, set(found))
         self.recognise(connection, at_first=True)
@@ -152,8 +191,11 @@ class Capture:
         """
         self.watch.begin(connection, self.present(connection))
         self.watch.at_first = at_first
+        facts = catalog.tables(connection)
+        for problem in misfits(self.wanted, facts):
+            raise problem
         try:
-            self.extend(connection, catalog.tables(connection))
+            self.extend(connection, facts)
         finally:
             self.watch.at_first = False
 
@@ -172,6 +214,8 @@ class Capture:
     ) -> None:
         """Go on with what was remembered; raise PublicationLost where it is gone."""
         self.recall(remembered)
+        for problem in misfits(self.wanted, facts):
+            raise problem
         self.watch.check(connection, starting=True)
         self.extend(connection, facts)
 
@@ -192,19 +236,11 @@ class Capture:
     ) -> None:
         main, inserts = self.names
         if main not in found:
-            publication.execute(
-                connection,
-                publication.creation(main, plan.identified, publication.ALL_OPERATIONS),
-            )
+            publication.execute(connection, self._creation(main, plan))
         if inserts not in found:
             try:
                 with connection.transaction():
-                    publication.execute(
-                        connection,
-                        publication.creation(
-                            inserts, plan.insert_only, publication.INSERT_OPERATIONS
-                        ),
-                    )
+                    publication.execute(connection, self._creation(inserts, plan))
             except PermissionLacking as error:
                 self._teller.warn(
                     inserts,
@@ -215,112 +251,61 @@ class Capture:
                 )
 
     def extend(self, connection: Connection, facts: Mapping[str, TableFacts]) -> None:
-        """Add tables that match and are not in; remember what changed."""
+        """Make the publications as they are wanted; remember what changed."""
         found = publication.find(connection, self.watch.names)
         main = found.get(self.name)
-        if main is not None and not self.patterns:
-            self._tell_of_nothing(main, facts)
-        if not self.patterns or main is None or main.all_tables:
+        for problem in self._whole(found.values()):
+            raise problem
+        if main is not None and not self.wanted.patterns:
+            self._warnings.of_nothing(main, facts)
+        if not self.wanted.patterns or main is None or main.all_tables:
             return
         inserts = found.get(publication.insert_only(self.name))
-        plan = publication.plan(self.patterns, facts)
-        self._limits = self._limits_of(plan, facts, inserts_read=inserts is not None)
-        for pattern, what in unmatched(self.patterns, facts).items():
-            self._teller.warn(pattern, f"pattern {what}", hint=WHY, kind="pattern")
-        for name, reason in plan.refused.items():
-            self._teller.warn(
-                name,
-                "table cannot be captured",
-                hint=reason,
-                repair=Repair(sql=set_logged(facts[name])),
-            )
-        for change in _changes(plan, main, inserts):
-            for part in change.parts():
-                Alteration(connection, self.watch, self._teller).run(part)
+        plan = publication.plan(self.wanted, facts)
+        self._limits = limits_of(
+            self.wanted, plan, facts, inserts_read=inserts is not None
+        )
+        self._warnings.of_plan(plan, facts)
+        self._warnings.of_generated(main)
+        there = [made for made in (main, inserts) if made is not None]
+        changes = [
+            *self._relistings(connection, plan, main, inserts),
+            *(part for one in placements(plan, main, inserts) for part in one.parts()),
+            *exclusions(self.wanted, there, facts),
+        ]
+        for change in changes:
+            Alteration(connection, self.watch, self._teller, self.wanted).run(change)
         for table in plan.insert_only:
             culprits = replica_identity.culprits(table, facts).values()
-            self._tell_of_no_identity(table, culprits, read=inserts is not None)
+            self._warnings.of_no_identity(table, culprits, read=inserts is not None)
 
-    def _limits_of(
+    def _relistings(
         self,
+        connection: Connection,
         plan: publication.PublicationPlan,
-        facts: Mapping[str, TableFacts],
-        *,
-        inserts_read: bool,
-    ) -> dict[str, CaptureLimit]:
-        """Return the limits, by table or pattern."""
-        found = {
-            pattern: CaptureLimit(f"pattern {what}")
-            for pattern, what in unmatched(self.patterns, facts).items()
-        }
-        for name, reason in plan.refused.items():
-            found[name] = CaptureLimit(
-                f"not captured: {reason}", set_logged(facts[name])
-            )
-        what = "only its inserts are captured" if inserts_read else "not captured"
-        for table in plan.insert_only:
-            culprits = replica_identity.culprits(table, facts).values()
-            reasons = dict.fromkeys(map(replica_identity.reason, culprits))
-            found[table.full_name] = CaptureLimit(
-                f"{what}: {', '.join(reasons) or 'it has no replica identity'}",
-                "\n".join(map(replica_identity.cure, culprits)),
-            )
-        return found
+        main: Publication,
+        inserts: Publication | None,
+    ) -> list[PublicationChange]:
+        """Return what gives tables the columns that are wanted now.
 
-    def _tell_of_nothing(
-        self, made: Publication, facts: Mapping[str, TableFacts]
-    ) -> None:
-        if not made.empty:
-            self._teller.forget(made.name)
-            return
-        self._teller.warn(
-            made.name,
-            f"publication {publication.EMPTY}",
-            hint="add tables to it, or name them in `tables`",
-            repair=Repair(sql=publication.filling(made.name, facts)),
-            kind="publication",
-        )
-
-    def _tell_of_no_identity(
-        self, table: TableFacts, culprits: Iterable[TableFacts], *, read: bool
-    ) -> None:
-        what = "only its inserts are captured" if read else "it is not captured"
-        self._teller.warn(
-            table.full_name,
-            f"table has no replica identity: {what}",
-            hint="give it a primary key, or another replica identity",
-            repair=Repair(
-                sql="\n".join(replica_identity.cure(one) for one in culprits)
-            ),
-        )
+        What was sent before has others: the rule decides, before anything is changed.
+        """
+        changes = list(relistings(self.wanted, plan, main, inserts))
+        names = {table.full_name for change in changes for table in change.tables}
+        if names and not self.watch.at_first:
+            names -= set(self.mending.asked())
+            self.watch.mend(connection, dict.fromkeys(sorted(names), OTHER_LIST))
+        return changes
 
     def captured(
         self, connection: Connection, facts: Mapping[str, TableFacts]
     ) -> dict[str, TableFacts]:
         """Name the tables that are captured now, or will be once begun."""
         found = publication.find(connection, self.names).values()
-        plan = publication.plan(self.patterns, facts)
-        wanted = {t.full_name for t in (*plan.identified, *plan.insert_only)}
+        plan = publication.plan(self.wanted, facts)
+        wanted = {table.full_name for table in plan}
         return {
             name: table
             for name, table in facts.items()
             if name in wanted or any(made.holds(table) for made in found)
         }
-
-
-def _changes(
-    plan: publication.PublicationPlan, main: Publication, inserts: Publication | None
-) -> Iterator[PublicationChange]:
-    """Yield what is to be done, so that each table is where it belongs."""
-    yield PublicationChange(
-        main, [one for one in plan.identified if not main.holds(one)]
-    )
-    if inserts is not None:
-        homeless = [table for table in plan.insert_only if main.names(table)]
-        missing = [one for one in plan.insert_only if not inserts.holds(one)]
-        yield PublicationChange(inserts, missing, main, homeless)
-
-
-def set_logged(table: TableFacts) -> str:
-    """Write what brings an unlogged table into the WAL."""
-    return f"ALTER TABLE {quoting.name(table.schema, table.name)} SET LOGGED;"

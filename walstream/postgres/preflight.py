@@ -12,6 +12,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.postgres.selection import Unselectable
 from walstream.postgres.slot import Slot
 from walstream.telemetry.human import few
 
@@ -132,6 +133,10 @@ def obstacles(
 ) -> Iterator[tuple[str, WalstreamError]]:
     """Yield all that stands in the way, each with a code, the first met first."""
     for obstacle in capture.obstacles(connection, privileges.look(connection), facts):
-        lacks_right = isinstance(obstacle, PermissionLacking)
-        yield f"publication-{'right' if lacks_right else 'missing'}", obstacle
+        what = "missing"
+        if isinstance(obstacle, PermissionLacking):
+            what = "right"
+        elif isinstance(obstacle, Unselectable):
+            what = "selection"
+        yield f"publication-{what}", obstacle
     yield from lacking(connection, slot=True)

@@ -4,22 +4,23 @@ A table without a usable replica identity would make the application's UPDATE an
 fail once published: it goes into a second publication that publishes neither.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import psycopg
 
-from walstream.errors import PermissionLacking, Repair
+from walstream.errors import ConfigError, PermissionLacking, Repair
 from walstream.postgres import quoting
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
 from walstream.postgres.publication_facts import Place
-from walstream.records.router import matches
+from walstream.postgres.selection import EVERYTHING, Selection
 
 ALL_OPERATIONS: Final = "insert, update, delete, truncate"
 INSERT_OPERATIONS: Final = "insert, truncate"
 _NO_RIGHT: Final = "42501"
+_NO_COLUMN: Final = "42P10"  # a generated one, of a server that does not send it
 
 
 def insert_only(publication: str) -> str:
@@ -45,6 +46,8 @@ class Publication:
     places: frozenset[Place] = frozenset()  # of all publications' rows
     # by table: its row's oid and xmin, and whether it lets only a part through
     rows: Mapping[int, tuple[int, int, bool]] = field(default_factory=dict)
+    lists: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Column lists, by table; those without one go out whole."""
     # by the schema's oid: its row's oid and xmin
     schema_rows: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
@@ -57,6 +60,10 @@ class Publication:
         """Return whether the table was added by its name."""
         return table.full_name in self.tables.values()
 
+    def list_of(self, table: TableFacts) -> frozenset[str]:
+        """Return the column list of a table that was added by its name; none: whole."""
+        return self.lists.get(table.oid, frozenset())
+
     def holds(self, table: TableFacts) -> bool:
         """Return whether the table is published, by whatever way."""
         return (
@@ -68,7 +75,6 @@ class Publication:
 
 
 EMPTY: Final = "publishes no table: nothing reaches Kafka"
-_EVERY_TABLE: Final = ("*.*",)
 # Not from pg_publication_tables, which opens each table and waits for its lock.
 _PUBLICATIONS: Final = """
 SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,
@@ -86,7 +92,11 @@ SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,
     FROM pg_publication_rel r WHERE r.prpubid = p.oid ORDER BY r.prrelid),
   ARRAY(SELECT to_jsonb(ARRAY[s.pnnspid::bigint, s.oid::bigint, s.xmin::text::bigint])
     FROM pg_publication_namespace s WHERE s.pnpubid = p.oid),
-  p.pubowner::bigint, to_jsonb(p)->>'pubgencols'
+  p.pubowner::bigint, to_jsonb(p)->>'pubgencols',
+  to_jsonb(ARRAY(SELECT json_build_array(r.prrelid::bigint,
+      ARRAY(SELECT a.attname FROM pg_attribute a WHERE a.attrelid = r.prrelid
+        AND a.attnum = ANY (r.prattrs::int2[])))
+    FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prattrs IS NOT NULL))
 FROM pg_publication p WHERE %(names)s::text[] IS NULL OR p.pubname = ANY (%(names)s)
 ORDER BY p.pubname
 """
@@ -119,6 +129,7 @@ def find(
             schema_rows={schema: (oid, xmin) for schema, oid, xmin in row[15]},
             owner=row[16],
             generated=row[17],
+            lists={table: frozenset(columns) for table, columns in row[18]},
         )
         for row in connection.execute(_PUBLICATIONS, {"names": wanted}).fetchall()
     }
@@ -170,22 +181,27 @@ class PublicationPlan:
 
     identified: list[TableFacts] = field(default_factory=list)
     insert_only: list[TableFacts] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)  # SET LOGGED would cure it
+    misfits: dict[str, str] = field(default_factory=dict)  # of their column lists
+
+    def __iter__(self) -> Iterator[TableFacts]:
+        """Yield the tables of both publications."""
+        yield from self.identified
+        yield from self.insert_only
 
 
-def plan(patterns: Iterable[str], tables: Mapping[str, TableFacts]) -> PublicationPlan:
-    """Sort the tables that match; a partition whose root matches goes with it."""
-    patterns = list(patterns)
-    wanted = {
-        name for name in tables if any(matches(pattern, name) for pattern in patterns)
-    }
+def plan(wanted: Selection, tables: Mapping[str, TableFacts]) -> PublicationPlan:
+    """Sort the tables that are wanted; a partition whose root is goes with it."""
+    names = {name for name in tables if wanted.wants(name)}
     made = PublicationPlan()
-    for name in sorted(wanted):
+    for name in sorted(names):
         table = tables[name]
-        if table.root is not None and (table.kind == "p" or table.root in wanted):
+        if table.root is not None and (table.kind == "p" or table.root in names):
             continue
         if table.persistence != "p":
             made.refused[name] = "unlogged: PostgreSQL writes no WAL for it"
+        elif why := wanted.misfit(table):
+            made.misfits[name] = why
         elif table.identified:
             made.identified.append(table)
         else:
@@ -193,18 +209,47 @@ def plan(patterns: Iterable[str], tables: Mapping[str, TableFacts]) -> Publicati
     return made
 
 
-def creation(name: str, tables: Iterable[TableFacts], publish: str) -> str:
+def swallowed(
+    wanted: Selection, tables: Mapping[str, TableFacts]
+) -> dict[str, TableFacts]:
+    """Return excluded partitions whose rows go out all the same: as their root's."""
+    return {
+        name: table
+        for name, table in tables.items()
+        if table.root is not None and wanted.excludes(name) and wanted.wants(table.root)
+    }
+
+
+def creation(
+    name: str,
+    tables: Iterable[TableFacts],
+    publish: str,
+    wanted: Selection = EVERYTHING,
+) -> str:
     """Write what creates a publication for these tables, partitions as their root."""
-    whom = _table_list(tables)
+    whom = _table_list(tables, wanted)
+    generated = ", publish_generated_columns = stored" if wanted.generated else ""
     return (
         f"CREATE PUBLICATION {quoting.name(name)}{f' FOR TABLE {whom}' if whom else ''}"
-        f" WITH (publish = {quoting.text(publish)}, publish_via_partition_root = true);"
+        f" WITH (publish = {quoting.text(publish)}, publish_via_partition_root = true"
+        f"{generated});"
     )
 
 
-def addition(name: str, tables: Iterable[TableFacts]) -> str:
+def addition(
+    name: str, tables: Iterable[TableFacts], wanted: Selection = EVERYTHING
+) -> str:
     """Write what adds tables to a publication."""
-    return f"ALTER PUBLICATION {quoting.name(name)} ADD TABLE {_table_list(tables)};"
+    whom = _table_list(tables, wanted)
+    return f"ALTER PUBLICATION {quoting.name(name)} ADD TABLE {whom};"
+
+
+def with_generated(name: str) -> str:
+    """Write what has a publication publish stored generated columns (18 and later)."""
+    return (
+        f"ALTER PUBLICATION {quoting.name(name)}"
+        " SET (publish_generated_columns = stored);"
+    )
 
 
 def removal(name: str, tables: Iterable[TableFacts]) -> str:
@@ -212,15 +257,23 @@ def removal(name: str, tables: Iterable[TableFacts]) -> str:
     return f"ALTER PUBLICATION {quoting.name(name)} DROP TABLE {_table_list(tables)};"
 
 
-def _table_list(tables: Iterable[TableFacts]) -> str:
-    return ", ".join(
-        f"ONLY {quoting.name(table.schema, table.name)}" for table in tables
-    )
+def set_logged(table: TableFacts) -> str:
+    """Write what brings an unlogged table into the WAL."""
+    return f"ALTER TABLE {quoting.name(table.schema, table.name)} SET LOGGED;"
+
+
+def _table_list(tables: Iterable[TableFacts], wanted: Selection = EVERYTHING) -> str:
+    return ", ".join(_entry(table, wanted.columns_of(table)) for table in tables)
+
+
+def _entry(table: TableFacts, columns: Sequence[str]) -> str:
+    listed = f" ({', '.join(map(quoting.name, columns))})" if columns else ""
+    return f"ONLY {quoting.name(table.schema, table.name)}{listed}"
 
 
 def filling(name: str, facts: Mapping[str, TableFacts]) -> str:
     """Write what adds all tables that can be published whole; "": there is none."""
-    every = plan(_EVERY_TABLE, facts).identified
+    every = plan(EVERYTHING, facts).identified
     return addition(name, every) if every else ""
 
 
@@ -230,6 +283,11 @@ def execute(connection: Connection, statement: str) -> None:
         # no parameters: a percent sign in a name means itself
         connection.execute(statement.encode())
     except psycopg.Error as error:
+        if error.sqlstate == _NO_COLUMN:
+            raise ConfigError(
+                f"publication: {error.diag.message_primary}",
+                hint="leave the column out of the table's list in `columns`",
+            ) from error
         if error.sqlstate != _NO_RIGHT:
             raise
         raise PermissionLacking(

@@ -5,14 +5,14 @@ is seen then, less what we did, is to be compared with what is remembered; what 
 is stored before it is committed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import psycopg
 import structlog
 
-from walstream.errors import RETRIED, PermissionLacking
+from walstream.errors import RETRIED, ConfigError, PermissionLacking
 from walstream.lsn import show
 from walstream.postgres import catalog, publication
 from walstream.postgres.catalog import TableFacts
@@ -22,6 +22,7 @@ from walstream.postgres.publication import Publication
 from walstream.postgres.publication_catalog import see
 from walstream.postgres.publication_memory import Memory
 from walstream.postgres.publication_watch import PublicationWatch
+from walstream.postgres.selection import Selection
 from walstream.postgres.warning_once import WarningOnce
 from walstream.telemetry.fields import LSN, TABLE
 
@@ -44,6 +45,11 @@ class PublicationChange:
     out_of: Publication | None = None
     leaving: Sequence[TableFacts] = ()
 
+    @property
+    def relists(self) -> bool:
+        """Return whether tables stay where they are, with other columns."""
+        return bool(self.tables) and self.into is self.out_of
+
     def parts(self) -> "Iterator[PublicationChange]":
         """Cut it, so that no transaction takes too many locks."""
         moving = {table.full_name for table in self.leaving}
@@ -62,6 +68,7 @@ class Alteration:
     connection: Connection
     watch: PublicationWatch
     teller: WarningOnce
+    wanted: Selection
     _done: dict[str, set[int]] = field(default_factory=dict)  # by publication
 
     def run(self, change: PublicationChange) -> None:
@@ -74,10 +81,16 @@ class Alteration:
             return
         after, added = done
         self.watch.remember(self.connection, after, own=True)
+        lsn = show(catalog.end_lsn(self.connection))
+        what = "table added to the publication"
+        if change.relists:
+            what = "column list of a table in the publication was changed"
         for table in added:
-            lsn = show(catalog.end_lsn(self.connection))
-            said = {TABLE: table.full_name, LSN: lsn}
-            _log.info("table added to the publication", **said)
+            _log.info(what, **{TABLE: table.full_name, LSN: lsn})
+        if not change.tables:
+            for table in change.leaving:
+                said = {TABLE: table.full_name, LSN: lsn}
+                _log.info("table removed from the publication", **said)
 
     def _transact(
         self, change: PublicationChange
@@ -85,10 +98,13 @@ class Alteration:
         done = []
         with self.connection.transaction() as transaction:
             self.connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+            left = 0
             if change.out_of is not None:
-                self._remove(change.out_of, change.leaving)
+                left = self._remove(change.out_of, change.leaving)
             added = [one for one in change.tables if self._add(change.into, one)]
-            after = self._after(change, added)
+            # a table gets another list only where it was, and never loses its place
+            whole = not change.relists or left == len(added) == len(change.tables)
+            after = self._after(change, added) if whole else None
             if after is None:
                 raise psycopg.Rollback(transaction)
             done.append((after, added))
@@ -102,16 +118,18 @@ class Alteration:
         oids = {name: oid for oid, name in found[change.into.name].tables.items()}
         for table in added:
             self._note(change.into, oids[table.full_name])
-        if not self._done:
+        changed = {oid for oids in self._done.values() for oid in oids}
+        if not changed or _disagree(found.values(), changed):
             return None
         now = see(self.connection, found)
         before = self.watch.memory
-        ours = {str(oid) for oids in self._done.values() for oid in oids}
+        ours = set(map(str, changed))
         expected = with_own(before.sightings, now, self._done)
-        seen = compare(expected, now, before.left - ours)
+        seen = compare(expected, now, _without(before.left, ours))
         if not seen.harmless or seen.doubtful:
             return None  # the next look tells what it was
-        after = Memory(now, seen.left - ours)
+        published = {str(oid) for one in now.values() for oid in one.ways}
+        after = Memory(now, (seen.left - ours) | (ours - published))
         row = self.connection.execute("SELECT pg_current_xact_id()::text").fetchone()
         self.watch.note(row[0] if row else "", after)
         return after
@@ -119,22 +137,26 @@ class Alteration:
     def _note(self, where: Publication, oid: int) -> None:
         self._done.setdefault(where.name, set()).add(oid)
 
-    def _remove(self, main: Publication, homeless: Sequence[TableFacts]) -> None:
-        """Remove tables whose rows can no longer be updated while published."""
-        oids = {name: oid for oid, name in main.tables.items()}
-        for table in homeless:
-            if self._try(table, publication.removal(main.name, [table])):
-                self._note(main, oids[table.full_name])
+    def _remove(self, made: Publication, leaving: Sequence[TableFacts]) -> int:
+        """Remove tables; return how many were."""
+        oids = {name: oid for oid, name in made.tables.items()}
+        count = 0
+        for table in leaving:
+            if self._try(table, publication.removal(made.name, [table])):
+                self._note(made, oids[table.full_name])
+                count += 1
+        return count
 
     def _add(self, into: Publication, table: TableFacts) -> bool:
-        return self._try(table, publication.addition(into.name, [table]))
+        statement = publication.addition(into.name, [table], self.wanted)
+        return self._try(table, statement)
 
     def _try(self, table: TableFacts, statement: str) -> bool:
         """Run it; where it cannot be, say so and go on, in a transaction too."""
         try:
             with self.connection.transaction():
                 publication.execute(self.connection, statement)
-        except PermissionLacking as error:
+        except (PermissionLacking, ConfigError) as error:
             said = str(error.args[0])
             self.teller.warn(
                 table.full_name, said, hint=error.hint, repair=error.repair
@@ -151,3 +173,20 @@ class Alteration:
                 raise
             return False
         return True
+
+
+def _without(left: frozenset[str], ours: Collection[str]) -> frozenset[str]:
+    """Leave out tables of our own, and the partitions below them."""
+    return frozenset(key for key in left if key.partition("/")[0] not in ours)
+
+
+def _disagree(found: Iterable[Publication], changed: Collection[int]) -> bool:
+    """Return whether two publications have other column lists of one table.
+
+    PostgreSQL could then not decode a change of it, now or ever.
+    """
+    lists: dict[int, set[frozenset[str]]] = {}
+    for made in found:
+        for oid in made.tables.keys() & set(changed):
+            lists.setdefault(oid, set()).add(made.lists.get(oid, frozenset()))
+    return any(len(different) > 1 for different in lists.values())

@@ -26,8 +26,8 @@ from walstream.postgres.publication_memory import (
     Memory,
     StoredPublication,
 )
+from walstream.postgres.selection import Selection
 from walstream.postgres.warning_once import WarningOnce
-from walstream.records.router import matches
 from walstream.telemetry.fields import TABLE
 from walstream.telemetry.human import few
 
@@ -52,7 +52,7 @@ class PublicationWatch:
     """Memory of the publications that are read."""
 
     name: str  # of the main one
-    patterns: Sequence[str]
+    wanted: Selection
     keep: Callable[[Entries], None]  # stores what is remembered
     # hears of tables that came in since: their old rows were not streamed
     grown: Callable[[Sequence[str]], None]
@@ -102,7 +102,7 @@ class PublicationWatch:
             )
         asked = self.mending.asked() if starting else ()
         missed = {name: why for name, why in look.missed.items() if name not in asked}
-        self._mend(connection, missed)
+        self.mend(connection, missed)
         self.remember(connection, look.memory)
 
     def examine(self, connection: Connection) -> PublicationLook:
@@ -115,7 +115,7 @@ class PublicationWatch:
         look = PublicationLook(Memory(now, _still_there(connection, found.left)))
         for table in publication.names_of(connection, found.gone):
             # `tables` would have it in again: then it was not meant
-            if any(matches(pattern, table) for pattern in self.patterns):
+            if self.wanted.wants(table):
                 look.missed[table] = f"was removed from publication {self.name!r}"
             else:
                 look.taken_out.append(table)
@@ -142,7 +142,7 @@ class PublicationWatch:
                 named.update(dict.fromkeys(names))
         return list(named)
 
-    def _mend(self, connection: Connection, missed: Mapping[str, str]) -> None:
+    def mend(self, connection: Connection, missed: Mapping[str, str]) -> None:
         """Request that tables are read again; raise if the rule says stop."""
         if not missed:
             return

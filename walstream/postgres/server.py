@@ -80,6 +80,9 @@ class Server:
         return min(_MAX_STATUS_INTERVAL_S, self.wal_sender_timeout_ms / 3000)
 
 
+_GENERATED_FROM: Final = 180000
+
+
 def check_version(version: int) -> None:
     """Refuse a server that is too old for our questions."""
     if version < _OLDEST:
@@ -120,13 +123,18 @@ def check(
     *,
     resuming: bool = False,
     allow_synchronous: bool = False,
+    generated: bool = False,
 ) -> None:
     """Refuse a server that cannot be streamed from, with what would cure it.
 
     While `resuming`, a standby may be the primary that is just being promoted.
     """
     for _, problem in problems(
-        server, encoding, resuming=resuming, allow_synchronous=allow_synchronous
+        server,
+        encoding,
+        resuming=resuming,
+        allow_synchronous=allow_synchronous,
+        generated=generated,
     ):
         raise problem
 
@@ -147,7 +155,12 @@ def _standby(*, resuming: bool) -> WalstreamError:
 
 
 def problems(
-    server: Server, encoding: str, *, resuming: bool, allow_synchronous: bool
+    server: Server,
+    encoding: str,
+    *,
+    resuming: bool,
+    allow_synchronous: bool,
+    generated: bool,
 ) -> Iterator[tuple[str, WalstreamError]]:
     """Yield all that `check` refuses, each with a code, the first met first."""
     if server.in_recovery:
@@ -162,6 +175,16 @@ def problems(
                     sql="ALTER SYSTEM SET wal_level = 'logical';",
                     then="restart PostgreSQL",
                 ),
+            ),
+        )
+    if generated and server.version < _GENERATED_FROM:
+        yield (
+            "generated",
+            ConfigError(
+                f"PostgreSQL {server.version // 10000} cannot publish generated "
+                'columns, and `generated` is "stored"',
+                hint='write generated = "none", or upgrade the server to 18',
+                repair=Repair(then='write generated = "none"'),
             ),
         )
     if not server.may_replicate:

@@ -5,6 +5,7 @@ from typing import Final
 
 from walstream.postgres import catalog, publication
 from walstream.postgres.connection import session
+from walstream.postgres.selection import EVERYTHING
 
 # A partitioned table has the rows of its leaves. -1: never analyzed.
 _ROWS: Final = """
@@ -59,7 +60,7 @@ def survey(dsn: str) -> Survey:
         slots = connection.execute("SELECT slot_name FROM pg_replication_slots")
         taken = frozenset(name for (name,) in slots.fetchall())
         database = connection.info.dbname
-    plan = publication.plan(["*"], facts)
+    plan = publication.plan(EVERYTHING, facts)
     remarks = dict(plan.refused)
     remarks |= {table.full_name: _INSERTS_ONLY for table in plan.insert_only}
     captured = {table.full_name for table in (*plan.identified, *plan.insert_only)}

@@ -4,7 +4,7 @@ import contextlib
 import selectors
 import socket
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -19,6 +19,9 @@ from walstream.state.control_message import (
     DebugRequest,
     DoneAnswer,
     ErrorAnswer,
+    FindRequest,
+    FoundAnswer,
+    PartRequest,
     PollRequest,
     ReloadAnswer,
     ReloadRequest,
@@ -29,6 +32,7 @@ from walstream.state.control_message import (
 from walstream.status.instance import Instance, instance_document
 
 _EXPECTED: Final = "status, reload, debug, borrow, backfill or poll was expected"
+_BACKFILL: Final = BackfillRequest.do
 _MOST: Final = 32  # connections at a time
 _SEND_S: Final = 0.5
 _log = structlog.get_logger()
@@ -160,8 +164,15 @@ class ControlServer:
                 self._end_with(caller, DebugAnswer(self._lender.set_debug(on)))
             case BorrowRequest(source):
                 self._lend(caller, source)
-            case BackfillRequest() | PollRequest():
-                self._pass_on(caller, request)
+            case BackfillRequest(source, tables, replace):
+                self._pass_on(caller, source, _BACKFILL, (tables, replace))
+            case PartRequest(source, tables, where):
+                self._pass_on(caller, source, _BACKFILL, (tables, False, where))
+            case FindRequest(source, tables, replace, where):
+                asked = tables, replace, where, True
+                self._pass_on(caller, source, _BACKFILL, asked)
+            case PollRequest(source):
+                self._pass_on(caller, source, request.do, ())
 
     def _lend(self, caller: _Caller, source: str) -> None:
         taken = any(other.borrows == source for other in self._callers)
@@ -171,15 +182,16 @@ class ControlServer:
         else:
             caller.borrows = source
 
-    def _pass_on(self, caller: _Caller, request: BackfillRequest | PollRequest) -> None:
+    def _pass_on(
+        self, caller: _Caller, source: str, word: str, arguments: tuple[Any, ...]
+    ) -> None:
+        """Pass a request on to a source's worker, which answers by its number."""
         self._requests += 1
-        passed = WorkerRequest(self._requests)
-        if isinstance(request, BackfillRequest):
-            passed = WorkerRequest(self._requests, request.tables, request.replace)
-        if problem := self._lender.pass_on(request.source, request.do, passed):
+        passed = WorkerRequest(self._requests, *arguments)
+        if problem := self._lender.pass_on(source, word, passed):
             self._end_with(caller, ErrorAnswer(problem))
         else:
-            caller.asked = request.source, self._requests
+            caller.asked = source, self._requests
 
     def tick(self) -> None:
         """Answer those who wait for a source, or for its worker's answer."""
@@ -187,9 +199,7 @@ class ControlServer:
             if caller.asked:
                 answer = self._lender.answer(*caller.asked)
                 if answer is not None:
-                    problem = ErrorAnswer(answer.problem, answer.exit_code)
-                    done = DoneAnswer(caller.asked)
-                    self._end_with(caller, problem if answer.problem else done)
+                    self._end_with(caller, _answered(answer, caller.asked))
             elif (
                 caller.borrows
                 and not caller.answered
@@ -215,3 +225,12 @@ class ControlServer:
         caller.connection.close()
         if caller.borrows:
             self._lender.take_back(caller.borrows)
+
+
+def _answered(answer: WorkerAnswer, asked: tuple[str, int]) -> object:
+    """Return what a worker says, as the caller hears it."""
+    if answer.problem:
+        return ErrorAnswer(answer.problem, answer.exit_code)
+    if answer.count is None:
+        return DoneAnswer(asked)
+    return FoundAnswer(answer.tables, answer.count, answer.left_out)

@@ -1,6 +1,6 @@
 """Runner of each kind of source, in its worker, which loads nothing of the others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from walstream.config import Config, KafkaSource, PackageSource, SqlSource
@@ -40,12 +40,31 @@ class SourceRunner(Protocol):
         """Return what this process counted, behind the report of the same moment."""
 
 
+class FoundTables(Protocol):
+    """Tables that were looked for."""
+
+    @property
+    def tables(self) -> Sequence[str]: ...
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Why, by table."""
+
+
 @runtime_checkable
 class Backfills(SourceRunner, Protocol):
     """A part that reads tables beside its stream."""
 
-    def backfill(self, tables: Sequence[str], *, replace: bool) -> str:
+    def backfill(self, tables: Sequence[str], *, replace: bool, where: str) -> str:
         """Return "" when it is on disk that tables are to be read; else why not."""
+
+    def find(
+        self, patterns: Sequence[str], *, replace: bool, where: str
+    ) -> FoundTables:
+        """Look for tables, and have them read; that is on disk when this returns.
+
+        Raises WalstreamError for what cannot be read.
+        """
 
 
 @runtime_checkable

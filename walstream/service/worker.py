@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,7 @@ from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
 _LAST_WORD_S: Final = 1.0
 _WAITS: Final = Transient.exit_code
 _ANSWERS: Final = 16  # that are still told
+_NAMED: Final = 20  # tables of an answer
 _STARTING: Final = "it is still starting: try again"
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
@@ -226,11 +228,37 @@ class Worker:
 
     def backfill(self, request: WorkerRequest) -> None:
         """Request that tables are read beside the stream; answer when it is on disk."""
-        if isinstance(self._part, Backfills):
-            problem = self._part.backfill(request.tables, replace=request.replace)
+        if isinstance(self._part, Backfills) and request.find:
+            runtime.start_thread(self._find, "backfill request", self._part, request)
+        elif isinstance(self._part, Backfills):
+            problem = self._part.backfill(
+                request.tables, replace=request.replace, where=request.where
+            )
             self.answer(request, problem, ConfigError.exit_code)
         else:
             self.answer(request, _STARTING)
+
+    def _find(self, part: Backfills, request: WorkerRequest) -> None:
+        """Look for the tables of a request, which may take a while; answer it."""
+        try:
+            found = part.find(
+                request.tables, replace=request.replace, where=request.where
+            )
+        except WalstreamError as error:
+            text = str(error.args[0]) + (f": {error.hint}" if error.hint else "")
+            answer = WorkerAnswer(self._config.secrets.scrub(text), error.exit_code)
+        except Exception:  # noqa: BLE001 - logged scrubbed
+            _log.exception("a request for a backfill failed: a defect")
+            answer = WorkerAnswer("the request met a defect: see the log", 1)
+        else:
+            answer = WorkerAnswer(
+                "",
+                0,
+                tuple(found.tables[:_NAMED]),
+                len(found.tables),
+                dict(islice(found.left_out.items(), _NAMED)),
+            )
+        self._say(request, answer)
 
     def poll(self, request: WorkerRequest) -> None:
         """Poll each table once more; answer when that is done."""
@@ -243,8 +271,10 @@ class Worker:
         self, request: WorkerRequest, problem: str, exit_code: int = _WAITS
     ) -> None:
         """Answer the request: "" is done."""
+        self._say(request, WorkerAnswer(problem, exit_code))
+
+    def _say(self, request: WorkerRequest, answer: WorkerAnswer) -> None:
         last = list(self.answers.items())[1 - _ANSWERS :]
-        answer = WorkerAnswer(problem, exit_code)
         self.answers = {**dict(last), str(request.number): answer}
         self._stop.waker.wake()
 

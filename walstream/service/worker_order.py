@@ -24,6 +24,8 @@ class WorkerRequest:
     number: int  # by which the worker answers
     tables: tuple[str, ...] = ()  # to backfill
     replace: bool = False  # their readers hear a Truncate first
+    where: str = ""  # SQL of the rows to read; "": all
+    find: bool = False  # the tables are names or patterns that were not looked up
 
 
 def start_line(order: StartOrder) -> str:

@@ -49,6 +49,10 @@ class WorkerAnswer:
 
     problem: str  # "" is done
     exit_code: int  # that a problem stands for
+    # what was found, where that was asked: the first tables, and how many there are
+    tables: tuple[str, ...] = ()
+    count: int | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)  # why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,7 @@ class BackfillLeft:
     others: tuple[str, ...] = ()
     rows: int = 0  # delivered, of finished tables
     failed: Mapping[str, str] = field(default_factory=dict)  # given up, and why
+    where: Mapping[str, str] = field(default_factory=dict)  # conditions, cut short
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,7 @@ class IncrementalReport:
     state: str  # waiting | reading | done | error
     error: str  # why it does not go on, or ""
     remark: str = ""  # what it waits for, or ""
+    where: str = ""  # the condition of the rows, cut short; "": all
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class Routers:
     def __init__(self, config: Config, source: str) -> None:
         self._name = source
         self._source = config.sources[source]
+        own = self._source
+        self._columns = own.columns if isinstance(own, PostgresSource) else {}
         self.routed: Mapping[str, RoutedSink] = {
             name: found
             for name in config.sources[source].sinks
@@ -97,7 +99,8 @@ class Routers:
         config = self.routed[sink]
         embed = frozenset(config.embed)
         if isinstance(source, PackageSource):
-            return Context(SourceOrigin(database=self._name, slot=self._name), embed)
+            own = SourceOrigin(database=self._name, slot=self._name)
+            return Context(own, embed, debezium_options(config, self._name, self._name))
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"a {source.kind} source has no slot: a defect")
         system, _, database = origin.partition("/")
@@ -138,6 +141,9 @@ class Routers:
             for column in self.partition_key(table.schema, table.name):
                 for problem in _partition_key_problems(table, column):
                     yield table, problem
+                listed = self._columns.get(table.full_name)
+                if listed is not None and column not in listed:
+                    yield table, _not_listed(self._name, table, column)
             if strict and not (table.full and table.old_rows_whole):
                 yield table, _not_full(table, strict[0])
 
@@ -163,6 +169,14 @@ def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigEr
             f"{subject} is not in the replica identity, so deletes would lack it",
             make_full(table),
         )
+
+
+def _not_listed(source: str, table: TableFacts, column: str) -> ConfigError:
+    return ConfigError(
+        f"partition_key column {column!r} of table {table.full_name!r} is not "
+        "published",
+        hint=f"add it to the table's list in [sources.{source}.columns]",
+    )
 
 
 def _not_full(table: TableFacts, sink: str) -> ConfigError:

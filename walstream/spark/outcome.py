@@ -20,6 +20,18 @@ class Unreadable(WalstreamError):
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnLosses:
+    """Columns and values of one table that a sink's format has no form for."""
+
+    left_out: tuple[str, ...] = ()
+    lost: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Values, by column and reason."""
+
+    def __bool__(self) -> bool:
+        return bool(self.left_out or self.lost)
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkDone:
     """Result of a task; all its records are delivered."""
 
@@ -30,6 +42,8 @@ class ChunkDone:
     """The offset of the last record in each partition, by sink."""
     tallies: dict[str, Tally] = field(default_factory=dict)
     """What did not go its usual way, by sink."""
+    losses: dict[str, dict[str, ColumnLosses]] = field(default_factory=dict)
+    """What had no form, by sink and table."""
 
 
 @dataclass(frozen=True, slots=True)

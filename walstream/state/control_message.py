@@ -4,7 +4,8 @@ A request has its word in `do` and its fields beside it. The answer is that of i
 or an error's.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Final, Protocol, TypeVar
 
 from walstream.errors import ConfigError
@@ -48,6 +49,15 @@ class DoneAnswer:
     """Word of a source's worker that a request is done."""
 
     asked: tuple[object, ...]  # the source, and the number of the request
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAnswer:
+    """Word of a source's worker which tables it will read: it has that on disk."""
+
+    tables: tuple[str, ...]  # `schema.table`, the first of them
+    count: int
+    left_out: Mapping[str, str] = field(default_factory=dict)  # why, likewise
 
 
 class Request(Protocol[A_co]):
@@ -105,6 +115,32 @@ class BackfillRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class PartRequest:
+    """Request likewise, for the rows for which a condition is true.
+
+    It has a word of its own: an instance that knows no parts would read all rows.
+    """
+
+    do: ClassVar[str] = "backfill-part"
+    answer: ClassVar[type[DoneAnswer]] = DoneAnswer
+    source: str
+    tables: tuple[str, ...]
+    where: str  # SQL
+
+
+@dataclass(frozen=True, slots=True)
+class FindRequest:
+    """Request of a client that knows no tables: the source's worker looks for them."""
+
+    do: ClassVar[str] = "backfill-find"
+    answer: ClassVar[type[FoundAnswer]] = FoundAnswer
+    source: str
+    tables: tuple[str, ...]  # names, or patterns of captured tables
+    replace: bool = False
+    where: str = ""  # SQL; "": all rows
+
+
+@dataclass(frozen=True, slots=True)
 class PollRequest:
     """Request that is answered when each table was polled once more."""
 
@@ -119,13 +155,15 @@ AnyRequest = (
     | DebugRequest
     | BorrowRequest
     | BackfillRequest
+    | PartRequest
+    | FindRequest
     | PollRequest
 )
 _REQUESTS: Final[dict[str, type[AnyRequest]]] = {
     kind.do: kind
     for kind in (
         *(StatusRequest, ReloadRequest, DebugRequest),
-        *(BorrowRequest, BackfillRequest, PollRequest),
+        *(BorrowRequest, BackfillRequest, PartRequest, FindRequest, PollRequest),
     )
 }
 

@@ -74,6 +74,7 @@ class TableBackfill:
     state: str  # waiting | reading | done | error
     error: str  # why it does not go on, or ""
     remark: str = ""  # how it goes: what it waits for, or ""
+    where: str = ""  # the condition of its rows, cut short; "": all rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,13 @@ class StatusObserver(Protocol):
 
 def _record(left: BackfillLeft) -> BackfillProgress:
     return BackfillProgress(
-        left.lsn, left.tables, left.replace, left.others, left.rows, left.failed
+        left.lsn,
+        left.tables,
+        left.replace,
+        left.others,
+        left.rows,
+        left.failed,
+        where=left.where,
     )
 
 

@@ -129,7 +129,11 @@ def _look_at(
         ],
         beside={
             table: TableBackfill(
-                how.rows, how.state, config.secrets.scrub(how.error), how.remark
+                how.rows,
+                how.state,
+                config.secrets.scrub(how.error),
+                how.remark,
+                config.secrets.scrub(how.where),
             )
             for table, how in seen.beside.items()
         },

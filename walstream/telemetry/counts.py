@@ -99,6 +99,8 @@ class SourceCounts:
     polls: Mapping[str, PollCounts] = field(default_factory=dict)  # by polled table
     backfill_rows: int | None = None
     poisoned: int | None = None
+    # requests for backfills by logical messages, by what became of them
+    backfill_messages: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
@@ -107,6 +109,7 @@ class SourceCounts:
             polls=sums(self.polls, other.polls),
             backfill_rows=_sum(self.backfill_rows, other.backfill_rows),
             poisoned=_sum(self.poisoned, other.poisoned),
+            backfill_messages=sums(self.backfill_messages, other.backfill_messages),
         )
 
 

@@ -201,7 +201,10 @@ class ServerReader:
         self._server.lsn += 30
         return TABLE, high
 
-    def read(self, name: str, after: Key | None, key: object, most: int) -> KeyChunk:
+    def read(
+        self, name: str, after: Key | None, key: object, most: int, where: str = ""
+    ) -> KeyChunk:
+        del where
         del name, key, most
         rows = [
             [at, *row]

@@ -15,13 +15,14 @@ from walstream.postgres.publication import (
     plan,
     removal,
 )
+from walstream.postgres.selection import Selection
 
 TABLE = table_facts()
 KEYLESS = replace(TABLE, name="log", primary_key=(), identity=())
 
 
 def planned(patterns: list[str], *tables: TableFacts) -> PublicationPlan:
-    return plan(patterns, {table.full_name: table for table in tables})
+    return plan(Selection(patterns), {table.full_name: table for table in tables})
 
 
 def names(tables: list[TableFacts]) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.table_facts import table_facts
-from walstream.config import Config, load
+from walstream.config import Config, PackageSource, load
 from walstream.formats.context import Context, SourceOrigin
 from walstream.postgres.catalog import TableFacts
 from walstream.records.router import Unmapped
@@ -138,3 +138,20 @@ def test_names_are_quoted(tmp_path: Path) -> None:
     assert null == 'ALTER TABLE "p\'s"."a""b" ALTER "org" SET NOT NULL;'
     *_, tree = sql(routers, replace(table, kind="p", leaves_full=False))
     assert 'pg_partition_tree(\'"p\'\'s"."a""b"\')' in tree
+
+
+def test_the_records_of_a_package_source_have_the_sinks_options(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    text = TEXT.replace('format = "tungsten"\nembed = ["table"]', 'format = "debezium"')
+    path.write_text(
+        text.replace(
+            "[sinks.two]", "[sinks.one.debezium]\ndecimal = 'string'\n[sinks.two]", 1
+        )
+    )
+    config = load(path, {})
+    mine = PackageSource(kind="mine", sinks=["one", "two"])
+    routers = Routers(config.model_copy(update={"sources": {"mine": mine}}), "mine")
+    found = routers.context("one", "0/mine").debezium
+    assert found is not None
+    assert (found.name, found.decimal) == ("mine", "string")
+    assert routers.context("two", "0/mine").debezium is None

@@ -13,6 +13,8 @@ from walstream.state.control_message import (
     DebugRequest,
     DoneAnswer,
     ErrorAnswer,
+    FindRequest,
+    PartRequest,
     PollRequest,
     ReloadAnswer,
     ReloadRequest,
@@ -33,6 +35,25 @@ REQUESTS: list[tuple[AnyRequest, dict[str, object]]] = [
     (
         BackfillRequest("app", ("s.t",), replace=True),
         {"do": "backfill", "source": "app", "tables": ["s.t"], "replace": True},
+    ),
+    (
+        PartRequest("app", ("s.t",), "id > 5"),
+        {
+            "do": "backfill-part",
+            "source": "app",
+            "tables": ["s.t"],
+            "where": "id > 5",
+        },
+    ),
+    (
+        FindRequest("app", ("s.*",), where="id > 5"),
+        {
+            "do": "backfill-find",
+            "source": "app",
+            "tables": ["s.*"],
+            "replace": False,
+            "where": "id > 5",
+        },
     ),
     (PollRequest("app"), {"do": "poll", "source": "app"}),
 ]

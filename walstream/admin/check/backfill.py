@@ -30,12 +30,14 @@ def inspect(
     try:
         with session(source.dsn) as connection:
             obstacles = (
-                prerequisites.of_first(config, connection, captured)
+                prerequisites.of_first(
+                    config, connection, captured, source.backfill_where
+                )
                 if begins
                 else prerequisites.of_rest(config, connection, left)
             )
             for code, error in obstacles:
-                about = "backfill" if code == "backfill-right" else "spark"
+                about = "backfill" if code.startswith("backfill") else "spark"
                 yield Finding.of(error, code, about, _WHY)
     except WalstreamError:
         return  # said by who looked at the server

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from walstream.admin.check import backfill as backfill_checks
-from walstream.admin.check import config_file, state
+from walstream.admin.check import config_file, debezium_keys, state
 from walstream.admin.check import kafka as chained_checks
 from walstream.admin.check import sql as polled_checks
 from walstream.admin.check.sinks import ExpectedRecords as WantedTopics
@@ -212,6 +212,7 @@ class _Checker:
             Finding.of(error, "handlers", f"sink {sink}", _HANDLED)
             for sink, error in handler_problems(routers, tables)
         ]
+        keys += self._odd_keys(routers, source, inspection)
         early = [one for one in server if not _is_of_publication(one)]
         late = [one for one in server if _is_of_publication(one)]
         filled = self._backfill(source, known, inspection)
@@ -226,6 +227,16 @@ class _Checker:
         return backfill_checks.inspect(
             self.config, source, captured, begins=begins, left=left
         )
+
+    @staticmethod
+    def _odd_keys(
+        routers: Routers, source: PostgresSource, inspection: Inspection
+    ) -> list[Finding]:
+        captured = inspection.captured.values() if inspection.server else ()
+        try:
+            return list(debezium_keys.inspect(routers, source, captured))
+        except WalstreamError:
+            return []  # said by who looked at the server
 
     def _wanted(
         self, name: str, source: PostgresSource, known: StateFolderFacts

@@ -12,6 +12,7 @@ from walstream.postgres.publication import Publication, PublicationPlan
 from walstream.postgres.start_table import Step
 from walstream.telemetry.human import few, tables
 
+_READ_AGAIN: Final = "rows sent before lack them: walstream backfill TABLE"
 _EXPECTED: Final = (publication.ALL_OPERATIONS, publication.INSERT_OPERATIONS)
 
 _FILTERS: Final = """
@@ -30,6 +31,8 @@ def look(seen: ServerContext) -> Iterator[Finding]:
         if made := seen.found.get(name):
             yield from _operations(seen, made, expected)
             yield from _roots(seen, made)
+            yield from _generated(seen, made)
+    yield from _selection(seen)
     yield from _nothing(seen)
     yield from _filters(seen)
     if seen.source.tables and seen.step is not None:
@@ -97,19 +100,70 @@ def _roots(seen: ServerContext, made: Publication) -> Iterator[Finding]:
     )
 
 
+def _generated(seen: ServerContext, made: Publication) -> Iterator[Finding]:
+    if not seen.capture.wanted.generated or made.generated in {None, "s"}:
+        return
+    yield warning(
+        "publication-generated",
+        f"publication {made.name}",
+        "does not publish stored generated columns, as `generated` wants",
+        "walstream sets this only where it creates the publication",
+        Repair(sql=publication.with_generated(made.name), then=_READ_AGAIN),
+    )
+
+
+def _selection(seen: ServerContext) -> Iterator[Finding]:
+    """Name what `exclude` leaves out, and what it or `columns` cannot do."""
+    wanted = seen.capture.wanted
+    if seen.step is not Step.CREATE:  # else said as what keeps it from that
+        for problem in seen.capture.unselectable(seen.connection, seen.facts):
+            subject = f"publication {seen.capture.name}"
+            yield Finding.of(problem, "publication-selection", subject)
+    excluded = sorted(name for name in seen.facts if wanted.leaves_out(name))
+    if excluded:
+        yield note(
+            "excluded",
+            tables(excluded),
+            f"excluded: {', '.join(excluded)}",
+            "`exclude` keeps them out of `tables`: no row of them is sent",
+        )
+    for made in seen.found.values():
+        there = [name for name in made.tables.values() if wanted.excludes(name)]
+        if there:
+            yield note(
+                "excluded-published",
+                tables(there),
+                f"publication {made.name!r} has {few(there)}, which `exclude` matches",
+                "run removes them from it at its start; changes from before that are "
+                "still sent",
+            )
+    for name, table in publication.swallowed(wanted, seen.facts).items():
+        yield warning(
+            "excluded-partition",
+            f"table {name}",
+            f"its rows go out as those of {table.root}, although `exclude` matches it",
+            "a partition goes with its root: exclude the root, or detach the partition",
+        )
+
+
 def _filters(seen: ServerContext) -> Iterator[Finding]:
     rows = seen.connection.execute(_FILTERS, (list(seen.found),)).fetchall()
+    listed = seen.capture.wanted.columns
     for name, table, has_filter, has_columns in rows:
+        facts = seen.facts.get(table)
+        has_list = has_columns and table not in listed
         what = [
             text
-            for text, there in (("a row filter", has_filter), ("columns", has_columns))
+            for text, there in (("a row filter", has_filter), ("columns", has_list))
             if there
         ]
-        whole = [facts] if (facts := seen.facts.get(table)) else []
+        if not what:
+            continue
+        whole = [facts] if facts else []
         again = [
             "BEGIN;",
             publication.removal(name, whole),
-            publication.addition(name, whole),
+            publication.addition(name, whole, seen.capture.wanted),
             "COMMIT;",
         ]
         yield warning(
@@ -120,12 +174,38 @@ def _filters(seen: ServerContext) -> Iterator[Finding]:
             "it is missing",
             Repair(sql="\n".join(again) if whole else ""),
         )
+    yield from _lists(seen)
+
+
+def _lists(seen: ServerContext) -> Iterator[Finding]:
+    """Name tables that have other columns in a publication than in `columns`."""
+    wanted = seen.capture.wanted
+    plan = publication.plan(wanted, seen.facts)
+    for table in plan:
+        columns = wanted.columns_of(table)
+        for made in seen.found.values():
+            there = made.list_of(table)
+            if not columns or not made.names(table) or there == frozenset(columns):
+                continue
+            has = f"the columns {', '.join(sorted(there))}" if there else "all columns"
+            rule = seen.source.on_publication_change
+            yield warning(
+                "publication-columns",
+                f"table {table.full_name}",
+                f"publication {made.name!r} has {has} of it, and `columns` wants "
+                f"{', '.join(columns)}",
+                "run changes that, and reads the table again while it streams"
+                if rule == "reread"
+                else "rows sent before have other columns: run stops until the table "
+                "is read again, and then changes that",
+                Repair(command=seen.capture.mending.command([table.full_name])),
+            )
 
 
 def _rights(seen: ServerContext) -> Iterator[Finding]:
     """Name tables that the role may not bring in: `run` goes on without them."""
     may = privileges.look(seen.connection)
-    plan = publication.plan(seen.source.tables, seen.facts)
+    plan = publication.plan(seen.capture.wanted, seen.facts)
     main, inserts = (seen.found.get(name) for name in seen.capture.names)
     if main is None and privileges.missing_to_create(may, [], plan.identified):
         return  # a stop, and said already with what cures both
@@ -150,7 +230,7 @@ def _insert_rights(
         missing = [one for one in plan.insert_only if not inserts.holds(one)]
     elif seen.step is Step.CREATE and plan.insert_only:
         create = publication.creation(
-            name, plan.insert_only, publication.INSERT_OPERATIONS
+            name, plan.insert_only, publication.INSERT_OPERATIONS, seen.capture.wanted
         )
         lacks = privileges.missing_to_create(may, [create], plan.insert_only)
     if lacks is not None:

@@ -30,6 +30,7 @@ from walstream.postgres.checks.context import (
 )
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.missing_rows import Mending
+from walstream.postgres.selection import selection_of
 from walstream.postgres.server import Server
 
 _WAITS: Final = "run would wait for it; changes stay in PostgreSQL's WAL meanwhile"
@@ -95,6 +96,7 @@ class _Looking:
             source.encoding,
             resuming=resuming,
             allow_synchronous=source.allow_synchronous,
+            generated=source.generated == "stored",
         ):
             self.findings.append(Finding.of(problem, code, "server"))
         if server.in_recovery:
@@ -109,7 +111,7 @@ class _Looking:
         capture = Capture(
             source.dsn,
             source.publication,
-            source.tables,
+            selection_of(source),
             keep=lambda _: None,
             mending=Mending(
                 self.wanted.name, reread=source.on_publication_change == "reread"

@@ -5,19 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
 from walstream.postgres import publication, replica_identity
-from walstream.postgres.capture import set_logged
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks.context import ServerContext, statements
 from walstream.postgres.publication import Publication
 from walstream.postgres.start_table import Step
 from walstream.postgres.table_pattern import WHY, unmatched
-from walstream.records.router import matches
 from walstream.telemetry.human import because, few, tables, which
 
 
 def look(seen: ServerContext) -> Iterator[Finding]:
     """Look at all tables that match or are published."""
-    yield from of_patterns(seen.wanted.name, seen.source.tables, seen.facts)
+    patterns = (*seen.source.tables, *seen.source.exclude)
+    yield from of_patterns(seen.wanted.name, patterns, seen.facts)
     everywhere = publication.find(seen.connection)
     yield from of_failing_updates(everywhere.values(), seen.facts)
     failing = failing_updates(everywhere.values(), seen.facts)
@@ -33,7 +32,7 @@ def wanted_tables(seen: ServerContext) -> dict[str, TableFacts]:
     matching = {
         name: table
         for name, table in seen.facts.items()
-        if any(matches(pattern, name) for pattern in seen.source.tables)
+        if seen.capture.wanted.wants(name)
     }
     wanted = {**matching, **seen.captured}
     return {name: one for name, one in wanted.items() if one.root not in wanted}
@@ -49,7 +48,7 @@ def of_patterns(
             f"pattern {pattern}",
             what,
             WHY,
-            Repair(then=f"correct `tables` in [sources.{source}]"),
+            Repair(then=f"correct `tables` or `exclude` in [sources.{source}]"),
         )
 
 
@@ -144,7 +143,7 @@ def of_unlogged(
             f"cannot be captured{which(unlogged)}",
             "PostgreSQL writes no WAL for an unlogged table; SET LOGGED rewrites it,"
             " under a lock",
-            statements(map(set_logged, unlogged.values())),
+            statements(map(publication.set_logged, unlogged.values())),
         )
 
 

@@ -14,8 +14,14 @@ from starlette.types import ASGIApp
 
 from walstream.service.http import metrics as exposition
 from walstream.service.http import page
+from walstream.service.http.backfill import BackfillPost
 from walstream.service.http.board import Board, Truth
-from walstream.service.http.guard import Guard, GuardRules, is_cross_site
+from walstream.service.http.guard import (
+    BODY_PATH,
+    Guard,
+    GuardRules,
+    is_cross_site,
+)
 from walstream.service.http.series import ChartSpan
 from walstream.service.http.text import stats_lines, status_lines
 from walstream.status.model import adapter
@@ -126,6 +132,7 @@ def make(board: Board, set_debug: Callable[[bool], str]) -> ASGIApp:
             Route("/status", answers.status),
             Route("/stats", answers.stats),
             Route("/metrics", answers.metrics),
+            Route(BODY_PATH, BackfillPost(board).__call__, methods=any_method),
             Route("/debug", answers.debug, methods=any_method),
             Route("/debug/{what:path}", answers.debug, methods=any_method),
         ],

@@ -196,6 +196,14 @@ METRICS: Final = {
             " incremental backfill.",
         ),
         Metric(
+            "walstream_backfill_messages_total",
+            "counter",
+            "messages",
+            ("source", "result"),
+            "Requests for backfills by logical messages: accepted or refused; no sample"
+            " without backfill_by_message.",
+        ),
+        Metric(
             "walstream_backfill_left_tables",
             "gauge",
             "tables",

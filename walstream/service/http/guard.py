@@ -1,4 +1,4 @@
-"""Checks of each request: Host, token, no body. ASGI, in front of the application.
+"""Checks of each request: Host, token, size of a body. ASGI, before the application.
 
 A page in any browser may send requests to this machine, under a name that its site made
 point here. So the Host has to be an address, localhost, or a name in `hosts`.
@@ -26,6 +26,9 @@ _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]@]+)(?::[0-9]{1,5})?")
 _ASKS: Final = 'Basic realm="walstream", charset="UTF-8"'
 _UNPROVEN: Final = 401
 LARGEST_HEAD: Final = 16 << 10  # bytes
+LARGEST_BODY: Final = 4096  # bytes
+BODY_PATH: Final = "/backfill"
+"""The one path whose requests have a body."""
 _CROSS: Final = frozenset({"cross-site", "same-site"})
 _HEADERS: Final[Mapping[str, str]] = {
     "cache-control": "no-store",
@@ -76,20 +79,34 @@ class GuardRules:
             return True
         return hmac.compare_digest(_digest(_shown(authorization)), _digest(self.token))
 
-    def refusal(self, headers: Headers) -> Refusal | None:
-        """Return why a request is not answered; None: it is."""
+    def refusal(self, headers: Headers, *, takes_body: bool = False) -> Refusal | None:
+        """Return why a request is not answered; None: it is.
+
+        `takes_body`: its path has a use for a body.
+        """
         if not self.any_host and not self.knows(headers.get("host", "")):
             text = "Unknown Host: use an address, localhost, or a name of [http] hosts."
             return Refusal(400, text, {})
-        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            return Refusal(
-                413, "Requests with a body are refused.", {"connection": "close"}
-            )
+        if text := _refused_body(headers, takes_body=takes_body):
+            return Refusal(413, text, {"connection": "close"})
         if not self.admits(headers.get("authorization", "")):
             text = "Send the token of [http]: as Authorization: Bearer, or as the"
             headers_of = {"www-authenticate": _ASKS, "connection": "close"}
             return Refusal(_UNPROVEN, f"{text} password of any user name.", headers_of)
         return None
+
+
+def _refused_body(headers: Headers, *, takes_body: bool) -> str:
+    """Return why a body is refused; "": there is none, or a small one is wanted."""
+    length = headers.get("content-length", "0")
+    if length == "0" and "transfer-encoding" not in headers:
+        return ""
+    if not takes_body:
+        return "Requests with a body are refused."
+    small = length.isascii() and length.isdigit() and int(length) <= LARGEST_BODY
+    if small and "transfer-encoding" not in headers:
+        return ""
+    return f"Bodies above {LARGEST_BODY} bytes or without a length are refused."
 
 
 def _too_large(scope: Scope) -> Refusal | None:
@@ -147,7 +164,8 @@ class Guard:
             await send(message)
 
         given = Headers(scope=scope)
-        refusal = _too_large(scope) or self._rules.refusal(given)
+        takes_body = (scope["method"], scope["path"]) == ("POST", BODY_PATH)
+        refusal = _too_large(scope) or self._rules.refusal(given, takes_body=takes_body)
         answer: Any = self._app
         unproven = refusal is not None and refusal.status == _UNPROVEN
         if unproven and given.get("authorization"):  # a browser asks without, at first

@@ -217,6 +217,9 @@ class Collection:
         metrics = counted.metrics
         rows = metrics.backfill_rows
         self._add("walstream_backfill_rows_total", (source.name,), rows)
+        for result, count in metrics.backfill_messages.items():
+            labels = source.name, result
+            self._add("walstream_backfill_messages_total", labels, count)
         for table, one in metrics.tables.items():
             self._add("walstream_ops_total", (source.name, table), one.ops)
             self._sum("source_events", (*old, table), one.ops)

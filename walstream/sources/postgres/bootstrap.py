@@ -143,7 +143,10 @@ class Beginning:
         """Refuse what a backfill lacks, before anything is created for it."""
         config = self._site.config
         if create and self._site.source.backfill != "never":
-            for _, obstacle in prerequisites.of_first(config, connection, captured):
+            where = self._site.source.backfill_where
+            for _, obstacle in prerequisites.of_first(
+                config, connection, captured, where
+            ):
                 raise obstacle
         elif self._backfill.pending and (record := self._backfill.record):
             for _, obstacle in prerequisites.of_rest(config, connection, record.tables):

@@ -28,6 +28,7 @@ from walstream.postgres.connection import Connection, session
 from walstream.postgres.fact_book import NoFacts
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.publication_memory import PUBLICATIONS
+from walstream.postgres.selection import Selection
 from walstream.postgres.server import Server
 from walstream.postgres.slot_health import Alarm
 from walstream.postgres.start_table import Step, decide
@@ -171,7 +172,7 @@ class DetachedSinkRunner:
         capture = Capture(
             self._source.dsn,
             self._source.publication,
-            [],  # the source's own worker extends it
+            Selection([]),  # the source's own worker extends it
             keep=self._positions.write,
             # what the sink's source reads anew, it does when the sink is back
             mending=Mending(elsewhere=True),

@@ -1,11 +1,13 @@
 """The publications of one source, as its stream captures and watches them."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from walstream.config import PostgresSource
 from walstream.pipeline.ports import StateStore
 from walstream.postgres.capture import Capture
 from walstream.postgres.missing_rows import Mending
+from walstream.postgres.selection import selection_of
 from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.incremental import progress as beside_stream
@@ -36,11 +38,23 @@ def capture_of(
     return Capture(
         source.dsn,
         source.publication,
-        source.tables,
+        selection_of(source),
         keep=positions.write,
-        grown=progress.ask if source.backfill == "initial" else lambda _: None,
+        grown=partial(_ask_first, progress, source.backfill_where)
+        if source.backfill == "initial"
+        else lambda _: None,
         mending=mending,
     )
+
+
+def _ask_first(
+    progress: IncrementalProgress, where: Mapping[str, str], tables: Sequence[str]
+) -> None:
+    """Ask for what existing rows are to be sent of tables that came in."""
+    progress.ask(name for name in tables if name not in where)
+    for name in tables:
+        if name in where:
+            progress.ask([name], where=where[name])
 
 
 def read_anew(

@@ -1,7 +1,10 @@
 """A postgres source, as its worker runs it: one session after the other."""
 
+import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import structlog
 
@@ -12,16 +15,19 @@ from walstream.postgres import wal_end
 from walstream.postgres.slot_health import Alarm
 from walstream.sources.context import SourceContext
 from walstream.sources.figures import STREAM_FIGURES
-from walstream.sources.postgres import stored_state
+from walstream.sources.postgres import requested_tables, stored_state
 from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.progress import BackfillProgress
+from walstream.sources.postgres.backfill_messages import ACCEPTED, REFUSED
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.session import SourceSession
+from walstream.sources.postgres.table_choice import TableChoice
 from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.sources.stream_metrics import StreamMetrics
 from walstream.telemetry import runtime
 from walstream.telemetry.counts import SourceCounts
 
+_SHOWN: Final = 100  # characters of a condition
 _log = structlog.get_logger()
 
 
@@ -48,6 +54,10 @@ class PostgresRunner:
         self._seen_topics: dict[str, set[str]] = {}
         self._session: SourceSession | None = None
         self._until = NEVER
+        self._guard = threading.Lock()
+        self._messages: Counter[str] = Counter()
+        if source.backfill_by_message:
+            self._messages.update({ACCEPTED: 0, REFUSED: 0})
 
     def run(self) -> bool:
         """Stream until a stop; False: its deadline cut the drain short."""
@@ -120,12 +130,32 @@ class PostgresRunner:
     def counts(self) -> SourceCounts:
         counts = self._gauge.counts()
         rows = (counts.backfill_rows or 0) + self._progress.rows
-        return replace(counts, backfill_rows=rows)
+        return replace(
+            counts, backfill_rows=rows, backfill_messages=dict(self._messages)
+        )
 
-    def backfill(self, tables: Sequence[str], *, replace: bool) -> str:
+    def _count_message(self, result: str) -> None:
+        with self._guard:
+            self._messages[result] += 1
+
+    def find(
+        self, patterns: Sequence[str], *, replace: bool, where: str
+    ) -> TableChoice:
+        """Look for tables, and have them read; raise for what cannot be read."""
+        config, name = self._context.config, self._context.name
+        source = config.postgres_source(name)
+        where = requested_tables.part_of(where, replace=replace)
+        requested_tables.check_strict(
+            config, name, source, beside=True, replace=replace
+        )
+        choice = requested_tables.find(source, patterns, where)
+        self._progress.ask(choice.tables, replace=replace, where=where)
+        return choice
+
+    def backfill(self, tables: Sequence[str], *, replace: bool, where: str) -> str:
         """Request that tables are read beside the stream; "" when that is on disk."""
         try:
-            self._progress.ask(tables, replace=replace)
+            self._progress.ask(tables, replace=replace, where=where)
         except WalstreamError as error:
             return str(error.args[0])
         return ""
@@ -139,4 +169,5 @@ def _left(record: BackfillProgress) -> BackfillLeft:
         record.others,
         record.rows,
         record.failed,
+        {name: where[:_SHOWN] for name, where in record.where.items()},
     )

@@ -200,6 +200,7 @@ class SourceSession:
             self._source.encoding,
             resuming=resuming,
             allow_synchronous=self._source.allow_synchronous,
+            generated=self._source.generated == "stored",
         )
         return server
 

@@ -94,6 +94,8 @@ def counted() -> ProcessCounts:
     counts = meter.report()
     sinks = {"kafka": replace(counts.sinks["kafka"], dropped={"public.t": 1})}
     metrics = replace(counts, sinks=sinks, backfill_rows=5)
+    messages = {"accepted": 1, "refused": 2}
+    metrics = replace(metrics, backfill_messages=messages)
     return ProcessCounts(metrics=metrics, errors={"transient": 2}, deaths=1)
 
 

@@ -329,6 +329,7 @@ def test_a_backfill_is_told_and_its_sink_that_waits(board: Change) -> None:
     found = samples(board(state="backfilling", sinks={"kafka": waits}))
     assert found["walstream_sink_up", "app", "kafka", "kafka"] == 0
     assert found["walstream_backfill_rows_total", "app"] == 5
+    assert found["walstream_backfill_messages_total", "app", "refused"] == 2
 
 
 def test_a_sink_of_a_source_that_has_no_more_to_do_is_up(board: Change) -> None:

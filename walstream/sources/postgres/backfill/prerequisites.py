@@ -1,12 +1,14 @@
 """Prerequisites of a backfill, checked before anything is created."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from walstream.config import Config
 from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.sources.postgres.backfill import condition
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
 from walstream.sources.postgres.backfill.table import look_at_each
 from walstream.sources.postgres.backfill.task_factory import wanted
@@ -22,17 +24,30 @@ def is_small(config: Config, size: int) -> bool:
 
 
 def of_first(
-    config: Config, connection: Connection, captured: Mapping[str, TableFacts]
+    config: Config,
+    connection: Connection,
+    captured: Mapping[str, TableFacts],
+    where: Mapping[str, str],
 ) -> Iterator[Obstacle]:
-    """Yield what keeps the first backfill from reading all rows of all tables."""
+    """Yield what keeps the first backfill from reading all rows of all tables.
+
+    `where` has the conditions of tables of which a part is read.
+    """
     wishes = (
-        wanted(table, ())
+        replace(wanted(table, ()), where=where.get(table.full_name, ""))
         for table in captured.values()
         if table.root not in captured  # else it is read as its root
     )
     size, refused = _look(connection, wishes)
     for error in refused:
-        yield "backfill-right", error
+        part = isinstance(error, ConfigError)
+        yield "backfill-where" if part else "backfill-right", error
+    for name in sorted(where.keys() & captured.keys()):
+        table = captured[name]
+        try:
+            condition.check(connection, table.schema, table.name, where[name])
+        except ConfigError as error:
+            yield "backfill-where", error
     yield from _of_size(config, size)
 
 

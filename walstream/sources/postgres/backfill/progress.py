@@ -3,10 +3,15 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Self
+from typing import Final, Self
 
+from walstream.config.condition import either
 from walstream.lsn import Lsn
 
+_PART: Final = (
+    "it was interrupted and the table has no key now, or another one: a part of it "
+    "cannot be read again"
+)
 Key = tuple[str, ...]
 """Columns of a row key; none: the table has none."""
 
@@ -33,6 +38,8 @@ class BackfillProgress:
     # of what is not delivered whole, that of which readers may have rows under the last
     # snapshot, and the key of these; None: they can only be the stream's since then
     begun: Mapping[str, Key | None] = field(default_factory=dict)
+    # of tables of which a part is read: the condition, as SQL
+    where: Mapping[str, str] = field(default_factory=dict)
 
     def under(self, lsn: Lsn, keys: Mapping[str, Key]) -> Self:
         """Go on under another snapshot; tables of which no key is told are left out.
@@ -47,13 +54,16 @@ class BackfillProgress:
             if lsn == self.lsn
             else [table for table in tables if self._doubles(table, keys[table])]
         )
+        # the other rows of a table of which a part is read would not come again
+        parts = {table: _PART for table in doubled if table in self.where}
         emptied = dict.fromkeys([*self.replace, *doubled])
-        return replace(
+        found = replace(
             self,
             lsn=lsn,
             tables=tables,
             replace=tuple(table for table in emptied if table in keys),
         )
+        return found.without_all((), failed=parts)
 
     def _doubles(self, table: str, key: Key) -> bool:
         if table not in self.begun:
@@ -66,10 +76,22 @@ class BackfillProgress:
         return replace(self, begun={**self.begun, **keys})
 
     def wanting(
-        self, captured: Iterable[str], *, anew: bool, others: Iterable[str] = ()
+        self,
+        captured: Iterable[str],
+        *,
+        anew: bool,
+        others: Iterable[str] = (),
+        where: str = "",
     ) -> Self:
-        """Add tables; `anew`: readers have to empty them first."""
+        """Add tables; `anew`: readers have to empty them first.
+
+        `where` is the condition of the rows to read; "": all of them.
+        """
         tables = [*captured, *others]
+        conditions = dict(self.where)
+        for name in tables:
+            pending = self.where.get(name, "") if name in self.tables else None
+            conditions[name] = either(pending, where)
         wanted = dict.fromkeys([*self.tables, *tables])
         emptied = dict.fromkeys([*self.replace, *(tables if anew else ())])
         failed = {name: why for name, why in self.failed.items() if name not in wanted}
@@ -80,6 +102,7 @@ class BackfillProgress:
             replace=tuple(emptied),
             others=tuple(dict.fromkeys([*self.others, *others])),
             failed=failed,
+            where={name: sql for name, sql in conditions.items() if sql},
         )
 
     def without(self, table: str, *, rows: int = 0, failed: str = "") -> Self:
@@ -106,4 +129,5 @@ class BackfillProgress:
             rows=self.rows + rows,
             failed={**self.failed, **failed},
             begun={n: key for n, key in self.begun.items() if n not in done},
+            where={n: sql for n, sql in self.where.items() if n not in done},
         )

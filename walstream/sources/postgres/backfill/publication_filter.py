@@ -1,7 +1,7 @@
 """Filter of publications on tables: columns, rows, and whether inserts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import psycopg
@@ -78,6 +78,7 @@ class KeyedTable:
     ranges: tuple[str, ...] = ()  # columns of a unique index, to read by key ranges
     by_key: bool = False  # read by them also where place would do
     facts: bool = False  # does a sink's format write what only the catalog says?
+    where: str = field(default="", repr=False)  # SQL of the rows to read; "": all
 
     @property
     def full_name(self) -> str:

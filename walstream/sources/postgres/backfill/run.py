@@ -22,6 +22,7 @@ from walstream.postgres.snapshot_holder import Holder
 from walstream.sources.postgres.backfill import fencing, prerequisites
 from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.job import Job
+from walstream.sources.postgres.backfill.losses import BackfillLosses
 from walstream.sources.postgres.backfill.plan import plan
 from walstream.sources.postgres.backfill.progress import BackfillProgress, Elsewhere
 from walstream.sources.postgres.backfill.publication_filter import (
@@ -36,7 +37,6 @@ from walstream.sources.postgres.backfill.stored_progress import StoredProgress
 from walstream.sources.postgres.backfill.task_factory import (
     SnapshotOrder,
     TaskSnapshot,
-    wanted,
 )
 from walstream.spark.leash import await_orphans
 from walstream.spark.outcome import ChunkDone, ChunkFailed
@@ -55,6 +55,7 @@ class SnapshotBackfill:
         self._book = StoredProgress(site.positions)
         self._looked = 0.0
         self._holder: Holder | None = None
+        self._losses = BackfillLosses()
 
     @property
     def pending(self) -> bool:
@@ -93,7 +94,8 @@ class SnapshotBackfill:
     def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, object]:
         """Return the documents of a new backfill, to be stored with the position.
 
-        Without an `lsn` there is none: nothing will be streamed.
+        Without an `lsn` there is none: nothing will be streamed. Of tables with a
+        condition in the configuration, a part is read.
         """
         former = self.record
         before = former.elsewhere if former else None
@@ -101,14 +103,27 @@ class SnapshotBackfill:
         # what is streamed from here on is in each later snapshot, too
         begun = dict.fromkeys(tables) if lsn else {}
         return self._book.begin(
-            BackfillProgress(lsn, tables, elsewhere=before, begun=begun)
+            BackfillProgress(
+                lsn,
+                tables,
+                elsewhere=before,
+                begun=begun,
+                where={
+                    name: sql
+                    for name, sql in self._site.source.backfill_where.items()
+                    if name in tables
+                },
+            )
         )
 
     def want_again(self) -> None:
         """Want the tables once more that were given up."""
         record = self.record
         if record is not None:
-            self._book.store(record.wanting(record.failed, anew=False))
+            for name in record.failed:
+                where = record.where.get(name, "")
+                record = record.wanting([name], anew=False, where=where)
+            self._book.store(record)
 
     def check_complete(self) -> None:
         """Raise ChunkFailed when some table was given up."""
@@ -189,6 +204,7 @@ class SnapshotBackfill:
         finally:
             gauge.backfill = None
             gauge.backfilled += job.progress.rows
+            self._losses.tell()
         self._holder = None
         holder.close()
         self.fence(around.header)  # also of what Spark took for dead, and tried again
@@ -254,7 +270,11 @@ class SnapshotBackfill:
     ) -> dict[str, KeyedTable]:
         """Return what is read of each table that is left, and there."""
         there = {*around.facts, *record.others}
-        return {name: _wish(name, around) for name in record.tables if name in there}
+        return {
+            name: around.wish(name, record.where.get(name, ""))
+            for name in record.tables
+            if name in there
+        }
 
     def _unless_stopped(self, wishes: Iterable[KeyedTable]) -> Iterator[KeyedTable]:
         for wish in wishes:
@@ -285,6 +305,8 @@ class SnapshotBackfill:
         """Count what went another way; tell what the sinks `log` do not tell."""
         for sink, tally in done.tallies.items():
             self._site.gauge.tallies.add(sink, tally)
+        for sink, losses in done.losses.items():
+            self._losses.add(sink, losses)
         for name in self._site.source.sinks:
             if isinstance(self._site.config.sinks[name], LogSink):
                 _log.info(
@@ -310,15 +332,6 @@ class SnapshotBackfill:
         # only a figure: a server without room for one more session goes on
         with contextlib.suppress(Transient), session(site.source.dsn) as connection:
             site.gauge.see(slots.health(connection, site.source.slot))
-
-
-def _wish(name: str, around: Surroundings) -> KeyedTable:
-    if name in around.facts:
-        return wanted(
-            around.facts[name], around.publications, facts=around.column_facts
-        )
-    schema, _, bare = name.partition(".")
-    return KeyedTable(schema, bare, facts=around.column_facts)
 
 
 def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:

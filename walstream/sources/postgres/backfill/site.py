@@ -1,7 +1,7 @@
 """Site of a source's backfill: its configuration, and facts of the start."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from walstream.config import Config, PostgresSource
@@ -9,6 +9,8 @@ from walstream.op import Table
 from walstream.pipeline.ports import SinkTopic, StateStore
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.catalog import TableFacts
+from walstream.sources.postgres.backfill.publication_filter import KeyedTable
+from walstream.sources.postgres.backfill.task_factory import wanted
 from walstream.sources.stream_metrics import StreamMetrics
 from walstream.spark import session as spark
 
@@ -48,3 +50,11 @@ class Surroundings:
     empty: Callable[[Table, int, int], None]
     """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
     column_facts: bool = False  # does a sink's format write what only the catalog says?
+
+    def wish(self, name: str, where: str) -> KeyedTable:
+        """Return what is read of a table; `where` is the rows' condition; "": all."""
+        if name in self.facts:
+            found = wanted(self.facts[name], self.publications, facts=self.column_facts)
+            return replace(found, where=where)
+        schema, _, bare = name.partition(".")
+        return KeyedTable(schema, bare, facts=self.column_facts, where=where)

@@ -2,10 +2,13 @@
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.report import BackfillReport
+
+_SHOWN: Final = 100  # characters of a condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,8 @@ class BackfillStatus:
     share: float | None  # of the bytes to read under this snapshot, 0 to 1
     left_s: float | None  # about
     waits: str = ""  # why chunks are put back, where none gets through
+    where: dict[str, str] = field(default_factory=dict)
+    """Conditions of tables of which a part is read, cut short."""
 
 
 def backfill_status(
@@ -42,6 +47,7 @@ def backfill_status(
         share=told.share if told else None,
         left_s=told.left_s if told else None,
         waits=told.waits if told else "",
+        where={name: sql[:_SHOWN] for name, sql in record.where.items()},
     )
 
 

@@ -41,6 +41,7 @@ class BackfillTable:
     failed: str  # why it was given up, or ""
     begun: bool
     key: Key | None
+    where: str = ""
 
 
 HEAD: Final = StateDocument("backfill", BackfillHead)
@@ -79,6 +80,7 @@ def _record_of(parts: _Parts) -> BackfillProgress:
         failed={name: one.failed for name, one in tables.items() if one.failed},
         elsewhere=parts.head.elsewhere,
         begun={name: one.key for name, one in tables.items() if one.begun},
+        where={name: one.where for name, one in tables.items() if one.where},
     )
 
 
@@ -96,6 +98,7 @@ def _parts_of(record: BackfillProgress) -> _Parts:
                 failed=record.failed.get(name, ""),
                 begun=name in record.begun,
                 key=record.begun.get(name),
+                where=record.where.get(name, ""),
             )
             for place, name in enumerate(names)
         },

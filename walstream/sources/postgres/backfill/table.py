@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from psycopg import sql
 
-from walstream.errors import PermissionLacking, Repair, WalstreamError
+from walstream.config.condition import both
+from walstream.errors import ConfigError, PermissionLacking, Repair, WalstreamError
 from walstream.formats.column_type import written_as
 from walstream.op import Table
 from walstream.pipeline.pgoutput import Column
@@ -163,7 +164,7 @@ def look_at_all(
                 )
                 table = replace(table, facts=facts)
             parts.append([_readable(leaf, table, row_filter) for leaf in leaves[oid]])
-        except NoSuchTable as error:
+        except ConfigError as error:
             parts.append(error)
     denied = _denied(
         connection,
@@ -190,7 +191,14 @@ def _sent(
     wanted: KeyedTable, columns: Sequence[Any], through: Through, *, generated: bool
 ) -> tuple[Table, str]:
     """Return which columns of a table go out, and of which rows."""
+    if wanted.where and not wanted.key:
+        raise ConfigError(
+            f"table {wanted.full_name!r} has no row key: a part of it cannot be read",
+            hint="after an interruption readers would have to empty the table, and "
+            "the other rows would not come again: backfill all of it, or give it a key",
+        )
     names, row_filter = what_is_let_through(wanted, through)
+    row_filter = both(row_filter, wanted.where)
     shown = [
         (name, written_as(*kind), modifier)
         for name, computed, *kind, modifier in columns

@@ -117,6 +117,11 @@ class ChunkTask:
                 for target, outlet in zip(self.targets, outlets, strict=True)
                 if outlet.tally
             },
+            {
+                target.outgoing.sink: losses
+                for target, outlet in zip(self.targets, outlets, strict=True)
+                if (losses := outlet.losses)
+            },
         )
 
     def _blocks(self, chunk: Chunk) -> Iterator[bytes]:

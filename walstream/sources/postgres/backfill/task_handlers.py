@@ -1,6 +1,6 @@
 """A chunk's rows behind a sink's handlers: as the stream handles its ops."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Self
@@ -66,6 +66,11 @@ class HandledRows:
         self._headed = context.debezium is not None  # do its records have headers?
         self._written: dict[Table, tuple[Route, Encoder]] = {}
         self.tally = Tally()
+
+    @property
+    def encoders(self) -> Iterator[tuple[Table, Encoder]]:
+        """Those that records were made by."""
+        return ((table, encoder) for table, (_, encoder) in self._written.items())
 
     def made(self, op: ReplicationOp, table: Iterable[Row], seq_id: int) -> Made:
         """Handle rows as ops like this one, from this number on."""

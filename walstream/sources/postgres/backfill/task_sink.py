@@ -11,7 +11,7 @@ from itertools import repeat
 from operator import add
 from typing import Final, Self
 
-from walstream.formats import LineEncoder, RecordEncoder, encoder_of
+from walstream.formats import Encoder, LineEncoder, RecordEncoder, encoder_of
 from walstream.formats.context import Context
 from walstream.kafka.bulk_producer import BulkProducer, Outgoing
 from walstream.lsn import Lsn
@@ -25,6 +25,7 @@ from walstream.row import Row
 from walstream.sources.postgres.backfill.chunk import Chunk, transactional_id
 from walstream.sources.postgres.backfill.copy_text import plain_keys, rows
 from walstream.sources.postgres.backfill.task_handlers import HandledRows, Made
+from walstream.spark.outcome import ColumnLosses
 from walstream.telemetry import runtime
 from walstream.telemetry.tally import Tally
 
@@ -205,6 +206,15 @@ class TaskSink:
         large.tell(self._target.outgoing.sink, parking)
 
     @property
+    def losses(self) -> dict[str, ColumnLosses]:
+        """What had no form, by table."""
+        encoders = [(self._chunk.relation.table, self._encoder)]
+        if self._handled is not None:
+            encoders = list(self._handled.encoders)
+        found = {table.full_name: _losses(encoder) for table, encoder in encoders}
+        return {name: losses for name, losses in found.items() if losses}
+
+    @property
     def last(self) -> dict[int, int]:
         """The offset of the last record that was delivered, by partition."""
         return self._sender.last if self._sender is not None else {}
@@ -218,3 +228,11 @@ class TaskSink:
         """Give up what is in flight."""
         if self._sender is not None:
             self._sender.abandon()
+
+
+def _losses(encoder: Encoder) -> ColumnLosses:
+    """Return what an encoder counts; those of other formats lose nothing."""
+    columns = getattr(encoder, "columns", None)
+    if columns is None or not isinstance(encoder, RecordEncoder):
+        return ColumnLosses()
+    return ColumnLosses(columns.left_out, dict(columns.lost))

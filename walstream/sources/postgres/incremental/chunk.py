@@ -75,3 +75,9 @@ class KeyChunk:
         """
         columns = tuple(self.table.columns[index] for index in self.order)
         return columns + self.ordered
+
+
+def shape(table: Table) -> tuple[object, ...]:
+    """Return all that decides how a row of a table is written."""
+    columns = table.columns, table.type_oids, table.modifiers, table.facts
+    return *columns, table.key

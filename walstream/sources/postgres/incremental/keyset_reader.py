@@ -6,6 +6,7 @@ vacuum, or a smart shutdown. Needs no Spark.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import psycopg
@@ -47,6 +48,15 @@ _BLOCKERS: Final = (
     " AND pid <> pg_backend_pid() ORDER BY xact_start"
 )
 _PREPARED: Final = "SELECT gid, owner FROM pg_prepared_xacts ORDER BY prepared"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of a table that are asked for."""
+
+    name: str
+    most: int
+    where: str
 
 
 class KeysetReader:
@@ -108,20 +118,27 @@ class KeysetReader:
             return _table(keyed, parts), high
 
     def read(
-        self, name: str, after: Key | None, key: Sequence[str], most: int
+        self,
+        name: str,
+        after: Key | None,
+        key: Sequence[str],
+        most: int,
+        where: str = "",
     ) -> KeyChunk:
         """Read rows behind a key, and have the stream come by soon.
 
         From the first row on where `key` is no longer what the rows are ordered by.
+        `where` is the rows' condition; "": all of them.
         """
         with self._session(f"reading table {name!r}") as connection:
+            wish = _Part(name, most, where)
             try:
-                chunk, files = self._read(connection, name, after, tuple(key), most)
+                chunk, files = self._read(connection, wish, after, tuple(key))
             except psycopg.DataError:  # the columns have other types now
                 if after is None:
                     raise
                 connection.execute("ROLLBACK")
-                chunk, files = self._read(connection, name, None, (), most)
+                chunk, files = self._read(connection, wish, None, ())
             same = connection.execute(_SAME_FILES, files).fetchone()
             if same != (True,):
                 raise TableRewritten(
@@ -133,10 +150,9 @@ class KeysetReader:
     def _read(
         self,
         connection: Connection,
-        name: str,
+        wish: "_Part",
         after: Key | None,
         key: tuple[str, ...],
-        most: int,
     ) -> tuple[KeyChunk, tuple[list[int], list[int]]]:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         settle(connection)
@@ -145,8 +161,9 @@ class KeysetReader:
             "SET LOCAL enable_bitmapscan = off"
         )
         seen, high = _look_around(connection)
-        keyed, parts = self._find(connection, name)
+        keyed, parts = self._find(connection, wish.name, wish.where)
         table = _table(keyed, parts)
+        most = wish.most
         oids = [part.relation.oid for part in parts]
         found = connection.execute(_FILES, (oids,)).fetchone()
         files = (found[0] or [], found[1] or []) if found else ([], [])
@@ -171,13 +188,18 @@ class KeysetReader:
         return KeyChunk(table, read, order, seen, high, last, size, now, ordered), files
 
     def _find(
-        self, connection: Connection, name: str
+        self, connection: Connection, name: str, where: str = ""
     ) -> tuple[Keyed, list[ReadableRelation]]:
         """Find a table, its key and what holds its rows; raise what keeps them."""
         keyed = find(connection, name)
         publications = tuple(self._publications())
         wanted = KeyedTable(
-            keyed.schema, keyed.name, keyed.key, publications, facts=self._facts
+            keyed.schema,
+            keyed.name,
+            keyed.key,
+            publications,
+            facts=self._facts,
+            where=where,
         )
         parts = look(connection, wanted)
         if parts and not set(keyed.key) <= set(parts[0].relation.table.columns):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Protocol
 
+from walstream.config.condition import either
 from walstream.errors import Repair
 from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import (
@@ -28,6 +29,7 @@ FIRST_CHUNK: Final = 1 << 24
 _BLOCK: Final = 1024  # numbers taken with one fsync
 _DONE: Final = 100  # tables that are still told of
 _NAMED: Final = 5  # by an error
+_SHOWN: Final = 100  # characters of a condition
 _TOLD: Final = 100  # of those that are wished: a report has to fit into a pipe
 
 
@@ -44,6 +46,7 @@ class TableRequest:
     error: str = ""  # why it does not go on
     serial: int = 0
     place: int = field(default=0, compare=False)  # in the order asked
+    where: str = field(default="", repr=False)  # SQL of the rows to read; "": all
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +111,18 @@ class IncrementalProgress:
         self._done: deque[tuple[str, int]] = deque(maxlen=_DONE)
 
     def ask(
-        self, tables: Iterable[str], *, replace: bool = False, anew: bool = False
+        self,
+        tables: Iterable[str],
+        *,
+        replace: bool = False,
+        anew: bool = False,
+        where: str = "",
     ) -> None:
         """Queue these tables after the present ones; again if one failed.
 
-        A table that is being read goes on, but for one that is now to be replaced; with
-        `anew` it begins once more: what was read of it may be of no use.
+        A table that is being read goes on, but for one that is now to be replaced, or
+        of which other rows are wanted; with `anew` it begins once more: what was read
+        of it may be of no use. `where` is the condition of the rows; "": all of them.
         """
         with self._guard:
             asked = []
@@ -121,11 +130,13 @@ class IncrementalProgress:
             for name in tables:
                 known = self._wishes.get(name)
                 more = replace and known is not None and not known.replace
-                if known is None or more or known.error or anew:
+                rows = either(known.where if known else None, where)
+                other = known is not None and known.where != rows
+                if known is None or more or other or known.error or anew:
                     replaces = replace or (known is not None and known.replace)
                     place = known.place if known is not None else self._place
                     self._wishes[name] = TableRequest(
-                        replaces, serial=self._serial, place=place
+                        replaces, serial=self._serial, place=place, where=rows
                     )
                     self._serial += 1
                     self._place = max(self._place, place + 1)
@@ -231,7 +242,12 @@ def shown(
 ) -> dict[str, IncrementalReport]:
     """Return how tables are that are wished."""
     return {
-        name: IncrementalReport(wish.rows, _state(wish, name == reading), wish.error)
+        name: IncrementalReport(
+            wish.rows,
+            _state(wish, name == reading),
+            wish.error,
+            where=wish.where[:_SHOWN],
+        )
         for name, wish in wishes.items()
     }
 

@@ -1,8 +1,7 @@
 """One table's way beside the stream: wait, read, let its rows in.
 
     wait    once, for all transactions that have a number when the table is begun: what
-            they did was streamed unnoticed, or never, and no snapshot sees it before
-            they end
+            they did was streamed unnoticed, or never; no snapshot sees it until they end
     read    a chunk of rows by key, under a snapshot of its own; note from its asking on
             what the stream says of rows; of what it said before, the transactions are
             known, and the snapshot has to see them, or it is read again
@@ -32,6 +31,7 @@ from walstream.sources.postgres.incremental.chunk import (
     Key,
     KeyChunk,
     Visibility,
+    shape,
 )
 from walstream.sources.postgres.incremental.earlier_transactions import (
     MOST,
@@ -95,12 +95,17 @@ class ChunkReader(Protocol):
         """
 
     def read(
-        self, name: str, after: Key | None, key: Sequence[str], most: int
+        self,
+        name: str,
+        after: Key | None,
+        key: Sequence[str],
+        most: int,
+        where: str = "",
     ) -> KeyChunk:
-        """Read rows behind a key, and have the stream come by soon.
+        """Read rows behind a key `where` a condition is true; have the stream come by.
 
-        `key` names the columns of `after`, and what orders them: where that is another
-        now, it reads from the first row on.
+        `key` names the columns of `after`, and what orders them: from the first row on
+        where that is another now.
         """
 
 
@@ -300,22 +305,18 @@ class Run:
     def _read(self, after: Key | None, key: Sequence[str]) -> None:
         limits = self._limits
         self._asked = _Asked(
-            self._submit(self._reader.read, self.name, after, key, self._most),
+            self._submit(
+                self._reader.read, self.name, after, key, self._most, self.wish.where
+            ),
             Window(limits.entries, limits.size),
             self._past.before(),
         )
 
     def _as_before(self, chunk: KeyChunk) -> KeyChunk:
         """Keep the table's object while it is the same: sinks know it."""
-        known, new = self._table, chunk.table
-        if known is None or (known.columns, known.key, known.type_oids) != (
-            new.columns,
-            new.key,
-            new.type_oids,
-        ):
-            self._table = new
-            return chunk
-        return replace(chunk, table=known)
+        if self._table is None or shape(self._table) != shape(chunk.table):
+            self._table = chunk.table
+        return replace(chunk, table=self._table)
 
     def _let_in(self, chunk: KeyChunk, place: Lsn, number: int) -> list[ReplicationOp]:
         ops: list[ReplicationOp] = []

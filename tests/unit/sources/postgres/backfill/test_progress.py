@@ -114,3 +114,28 @@ def test_what_was_streamed_before_a_later_snapshot_is_emptied_where_it_has_no_ke
     )
     assert record.under(99, keys).replace == ()  # the slot's own: nothing was streamed
     assert record.under(120, keys).replace == ("public.b",)
+
+
+def test_a_part_is_read_under_each_snapshot_and_forgotten_when_it_is_there() -> None:
+    record = THREE.without("public.a", rows=1).wanting(
+        ["public.a"], anew=False, where="id > 5"
+    )
+    record = reread(record.beginning(KEYS)).under(120, KEYS)
+    assert record.where == {"public.a": "id > 5"}
+    again = record.wanting(["public.a", "public.b"], anew=False, where="id < 2")
+    # of b all is wanted
+    assert again.where == {"public.a": "(id > 5) OR (id < 2)"}
+    assert reread(again).without("public.a", rows=3).where == {}
+    failed = reread(again.without("public.a", failed="broken"))
+    assert failed.where == again.where  # for the next try
+
+
+def test_of_a_part_no_readers_empty_the_table() -> None:
+    """The rows beside it would not come again."""
+    record = THREE.wanting(["public.d"], anew=False, where="id > 5")
+    keys = {**KEYS, "public.d": ("id",)}
+    record = record.beginning(keys)
+    later = record.under(120, {**keys, "public.b": ("n",), "public.d": ("n",)})
+    assert later.replace == ("public.b",)
+    assert "public.d" not in later.tables
+    assert "another one" in later.failed["public.d"]

@@ -121,3 +121,26 @@ def test_the_first_that_is_meant_is_found_in_the_order_asked(
         assert first is not None
         assert first[0] == "s.a"
         assert found.first(lambda _, wish: wish.replace) is None
+
+
+def test_a_part_is_kept_with_its_condition_and_joined_with_another(
+    positions: MemoryStore,
+) -> None:
+    def where() -> str:
+        return IncrementalProgress(positions).wishes()["s.a"].where
+
+    progress = IncrementalProgress(positions)
+    progress.ask(["s.a"], where="a")
+    far = replace(progress.wishes()["s.a"], after=("1",))
+    progress.advance("s.a", far)
+    progress.ask(["s.a"], where="a")
+    assert progress.wishes()["s.a"] == far  # it goes on
+    assert progress.report()["s.a"].where == where() == "a"
+    progress.ask(["s.a"], where="b")
+    assert where() == "(a) OR (b)"
+    assert progress.wishes()["s.a"].after is None  # rows of both, from the first on
+    progress.ask(["s.a"])
+    assert not where()
+    whole = progress.wishes()["s.a"]
+    progress.ask(["s.a"], where="c")
+    assert progress.wishes()["s.a"] == whole

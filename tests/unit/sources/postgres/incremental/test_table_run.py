@@ -39,9 +39,11 @@ class Rows:
         self.count = rows
         self.size = size  # bytes of a row
         self.asked: list[tuple[Key | None, int]] = []
+        self.conditions: list[str] = []
         self.marks = 0
         self.oldest = [50]  # that runs, at each look; the last again and again
         self.columns: tuple[str, ...] = ()
+        self.modifiers: dict[Key | None, tuple[int, ...]] = {}  # by what is read behind
         self.now = 50  # the next transaction's number
 
     def mark(self) -> int:
@@ -60,13 +62,18 @@ class Rows:
         del name
         return table(), PLACE
 
-    def read(self, name: str, after: Key | None, key: object, most: int) -> KeyChunk:
+    def read(
+        self, name: str, after: Key | None, key: object, most: int, where: str = ""
+    ) -> KeyChunk:
         del name, key
+        self.conditions.append(where)
         self.asked.append((after, most))
         first = int(after[0]) + 1 if after else 0
         ids = range(first, min(first + most, self.count))
+        found = table(*self.columns)
+        found.modifiers = self.modifiers.get(after, ())
         return KeyChunk(
-            table(*self.columns),
+            found,
             [[str(number), "v"] for number in ids],
             (0,),
             Visibility(self.now),
@@ -292,3 +299,18 @@ def test_sinks_see_one_table_while_it_is_the_same() -> None:
     ops = drive(run)
     assert len({id(op.table) for op in ops}) == 1
     assert len(ops) == 1200
+
+
+def test_another_modifier_makes_it_another_table() -> None:
+    """A decimal would be written with the scale of before."""
+    reader = Rows(600)
+    reader.modifiers = {("499",): (-1, 8)}
+    ops = drive(Run("public.t", TableRequest(), reader, at_once))
+    assert {op.table.modifiers for op in ops[:500]} == {()}
+    assert {op.table.modifiers for op in ops[500:]} == {(-1, 8)}
+
+
+def test_a_part_is_read_by_its_condition() -> None:
+    reader = Rows(600)
+    drive(Run("public.t", TableRequest(where="id > 5"), reader, at_once))
+    assert reader.conditions == ["id > 5"] * 2

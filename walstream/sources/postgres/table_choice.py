@@ -16,6 +16,7 @@ from walstream.postgres import catalog, publication
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, session
 from walstream.records.router import matches
+from walstream.sources.postgres.backfill import condition
 from walstream.sources.postgres.backfill.table import relations
 
 _WILD: Final = frozenset("*?")
@@ -141,6 +142,15 @@ def _others(ground: Ground, full: str, *, named: bool) -> list[str]:
         f"table {full!r} is not captured: its changes would be missing",
         hint=f"add it to `tables`, or to publication {ground.publication!r}; {those}",
     )
+
+
+def check_condition(
+    connection: Connection, ground: Ground, choice: TableChoice, where: str
+) -> None:
+    """Raise ConfigError unless a condition fits each table that was chosen."""
+    for name in choice.tables if where else ():
+        table = ground.facts[name]
+        condition.check(connection, table.schema, table.name, where)
 
 
 @contextmanager

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.support.table_facts import table_facts
-from walstream.admin.table_choice import Ground, TableChoice, asking, choose
 from walstream.config import PostgresSource
 from walstream.errors import ConfigError, Transient
 from walstream.postgres.catalog import TableFacts
+from walstream.sources.postgres.table_choice import Ground, TableChoice, asking, choose
 
 TABLES = {
     name: table_facts(name)

@@ -1,0 +1,82 @@
+"""Warnings about publications and tables that are not captured whole, each once."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from walstream.errors import Repair
+from walstream.postgres import publication, replica_identity
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.publication import Publication
+from walstream.postgres.selection import Selection
+from walstream.postgres.table_pattern import WHY, unmatched
+from walstream.postgres.warning_once import WarningOnce
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureWarnings:
+    """Warnings of one source."""
+
+    wanted: Selection
+    teller: WarningOnce
+
+    def of_plan(
+        self, plan: publication.PublicationPlan, facts: Mapping[str, TableFacts]
+    ) -> None:
+        """Log patterns, and of tables that are not captured as they are wanted."""
+        patterns = (*self.wanted.patterns, *self.wanted.exclude)
+        for pattern, what in unmatched(patterns, facts).items():
+            self.teller.warn(pattern, f"pattern {what}", hint=WHY, kind="pattern")
+        for name, reason in plan.refused.items():
+            self.teller.warn(
+                name,
+                "table cannot be captured",
+                hint=reason,
+                repair=Repair(sql=publication.set_logged(facts[name])),
+            )
+        for name, reason in plan.misfits.items():
+            self.teller.warn(name, "table cannot be captured", hint=reason)
+        for name, table in publication.swallowed(self.wanted, facts).items():
+            self.teller.warn(
+                name,
+                f"partition is excluded, but its rows go out as those of {table.root}",
+                hint="exclude the root, or detach the partition",
+            )
+
+    def of_generated(self, main: Publication) -> None:
+        """Log a publication that leaves generated columns out."""
+        if self.wanted.generated and main.generated == "n":
+            self.teller.warn(
+                main.name,
+                "publication does not publish stored generated columns",
+                hint="walstream sets this only where it creates the publication; rows "
+                "sent before lack them: walstream backfill TABLE",
+                repair=Repair(sql=publication.with_generated(main.name)),
+                kind="publication",
+            )
+
+    def of_nothing(self, made: Publication, facts: Mapping[str, TableFacts]) -> None:
+        """Log a publication that publishes nothing."""
+        if not made.empty:
+            self.teller.forget(made.name)
+            return
+        self.teller.warn(
+            made.name,
+            f"publication {publication.EMPTY}",
+            hint="add tables to it, or name them in `tables`",
+            repair=Repair(sql=publication.filling(made.name, facts)),
+            kind="publication",
+        )
+
+    def of_no_identity(
+        self, table: TableFacts, culprits: Iterable[TableFacts], *, read: bool
+    ) -> None:
+        """Log a table whose updates and deletes are not captured."""
+        what = "only its inserts are captured" if read else "it is not captured"
+        self.teller.warn(
+            table.full_name,
+            f"table has no replica identity: {what}",
+            hint="give it a primary key, or another replica identity",
+            repair=Repair(
+                sql="\n".join(replica_identity.cure(one) for one in culprits)
+            ),
+        )
