@@ -119,8 +119,8 @@ class Op:
 class EnvelopeOp(Op):
     """An op that came in an envelope of Debezium.
 
-    `topic_partitions` is what a Truncate needs to know: its record stands in one
-    partition alone; 0 is not known.
+    `topic_partitions` is told where the order depends on it (`scattered`); 0 is not
+    known.
     """
 
     __slots__ = ("_converted", "_exact", "schemas", "topic_partitions")
@@ -143,6 +143,17 @@ class EnvelopeOp(Op):
     @property
     def exact(self) -> bool:
         return self._exact
+
+    @property
+    def scattered(self) -> bool:
+        """Return whether ops that have an order with it may lie in other partitions.
+
+        A Truncate has one record. Those without a key Debezium spreads over all
+        partitions; walstream does not.
+        """
+        return self.kind is Kind.TRUNCATE or (
+            self.record.key is None and not self.exact
+        )
 
     def convert(self, by_column: Mapping[str, Callable[[str], Value]]) -> None:
         """Rewrite the texts of these columns, in both rows; the first time alone."""

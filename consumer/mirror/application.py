@@ -211,7 +211,7 @@ class PostgresMirror:
             raise stop(
                 op,
                 f"an Insert without a value of {', '.join(sorted(op.new.absent))}:"
-                " a row filter turned an UPDATE without them into an Insert",
+                " an UPDATE without them became one, by a row filter or a new key",
                 f"on the source, ALTER TABLE {table} REPLICA IDENTITY FULL"
                 f" or drop the row filter; then walstream backfill {table}",
             )

@@ -80,6 +80,14 @@ def _refuse_uncertain(shape: TargetTable, op: EnvelopeOp, fitting: Fit) -> None:
             " does not say what was not sent of it",
             "create the source's primary key in the target",
         )
+    if not op.exact and op.topic_partitions != 1:
+        raise stop(
+            op,
+            "the row has no key, and Debezium spreads such rows over all partitions of"
+            f" {op.record.topic}, where they have no order",
+            "give the topic one partition, or the table a key, and begin with an empty"
+            " target",
+        )
     if not fitting.printed:
         raise stop(
             op,

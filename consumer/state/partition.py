@@ -196,8 +196,7 @@ class IdempotentWork:
     def _run(self, plan: BatchPlan) -> BatchOutcome:
         session, op = self._session, plan.ops[0]
         if op.kind is not Kind.TRUNCATE or not op.partitions:
-            if isinstance(op, EnvelopeOp) and op.kind is Kind.TRUNCATE:
-                op.topic_partitions = session.topic_partitions()
+            self._tell_partitions(plan)
             return self._batch.run(session.tx, plan, session.known)
         barrier = Barrier(self._batch.state, op, session.known.now.source)
         crossings = self._options.crossings
@@ -210,6 +209,16 @@ class IdempotentWork:
             raise Pause(_BUSY_POLL_S)
         crossings.run(barrier.name, self._lane)
         return outcome
+
+    def _tell_partitions(self, plan: BatchPlan) -> None:
+        """Tell ops whose order depends on it how many partitions their topic has."""
+        scattered = [
+            op for op in plan.ops if isinstance(op, EnvelopeOp) and op.scattered
+        ]
+        if scattered:
+            count = self._session.topic_partitions()
+            for op in scattered:
+                op.topic_partitions = count
 
     def _wait(self, op: Op, missing: list[int]) -> NoReturn:
         now = runtime.monotonic()

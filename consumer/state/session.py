@@ -35,6 +35,7 @@ _PATIENCE_S: Final = 1.0  # before the holders of the lock are looked at
 _LOOKS_BETWEEN_WARNINGS: Final = 30
 _FLUSH_S: Final = 5.0
 _REST_S: Final = 1.0
+_COUNTED_S: Final = 5.0
 _CHUNKS_KNOWN: Final = 10_000
 _log = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class PartitionSession:
         self._tx: Transaction | None = None
         self.known = KnownState(UNREAD, UNREAD, {})
         self._stale = False  # the row may be another one
+        self._partitions = 0, 0.0  # how many the topic has, and when it was asked
         self._trouble = Backoff(first_s=0.05, longest_s=5.0)
         self._locked_since: float | None = None
         self._made_at = runtime.monotonic()
@@ -119,9 +121,14 @@ class PartitionSession:
         self._see(replace(now, topic_id=topic_id))
 
     def topic_partitions(self) -> int:
-        """Return how many partitions the topic has."""
-        topic = self._lane.place.topic
-        return self._patiently(lambda: self._options.guard.partitions(topic))
+        """Return how many partitions the topic has, as of the last seconds."""
+        now = runtime.monotonic()
+        count, asked_at = self._partitions
+        if not count or now - asked_at > _COUNTED_S:
+            topic = self._lane.place.topic
+            count = self._patiently(lambda: self._options.guard.partitions(topic))
+            self._partitions = count, now
+        return count
 
     def index_of(self, chunk: SnapshotChunk) -> int:
         """Return the last row of a snapshot's chunk that took effect."""

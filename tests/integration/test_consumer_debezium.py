@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from consumer import BasicConsumer, IdempotentConsumer, Kind, Measure, Op, Transaction
-from consumer.op import ConsumerRecord
+from consumer.op import ConsumerRecord, EnvelopeOp
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database
@@ -71,10 +71,10 @@ class Group:
         self.measures: Counter[Measure] = Counter()
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self, handler: Any = note) -> Iterator[None]:
         kafka = {"bootstrap.servers": self._kafka.bootstrap, "fetch.wait.max.ms": 10}
         with IdempotentConsumer(
-            note,
+            handler,
             self.database.dsn,
             group=self._topic,
             topics=self._topic,
@@ -181,6 +181,35 @@ def test_of_debezium_each_record_is_handled_once(
     send(topic, copied)  # Debezium sends again what it did not note as sent
     with group.running():
         group.until(8)
+
+
+def test_an_op_knows_in_how_many_partitions_its_order_is_lost(
+    group: Group, topic_prefix: str, send: Send, kafka: KafkaServer
+) -> None:
+    topic = f"{topic_prefix}public.t"
+    TopicAdmin(kafka.bootstrap).create(topic, 3)
+    position = {"walstream-position": b"16/3"}
+    row = envelope("c", after={"id": 1})
+    send(
+        topic,
+        [
+            record(envelope("t")),
+            record(row),
+            record(row, {"id": 1}),
+            record(row, headers=position),
+        ],
+    )
+
+    def count(tx: Transaction, op: Op) -> None:
+        assert isinstance(op, EnvelopeOp)
+        values = (op.record.offset, op.topic_partitions)
+        tx.execute("INSERT INTO applied (lsn, seq_id) VALUES (%s, %s)", values)
+
+    with group.running(count):
+        rows = group.until(4)
+    assert sorted((int(at), int(found)) for at, found, *_ in rows) == [
+        *((0, 3), (1, 3), (2, 0), (3, 0))
+    ]
 
 
 def test_all_that_a_real_debezium_wrote_is_read(

@@ -105,7 +105,9 @@ def op_of(
     found = envelope(letter, after=after, before=before, **source)
     if columns is not None:
         found = with_schema(found, columns)
-    return read(record(found, key))
+    made = read(record(found, key))
+    made.topic_partitions = 1
+    return made
 
 
 def encoded(
@@ -310,6 +312,23 @@ def test_a_row_without_a_key_is_not_looked_for_by_another_text(
     with target.stops("found by its texts", "create a key"):
         target.apply(op_of("d", None, {"v": form}, before={"v": value}))
     assert len(database.fetch("SELECT FROM t")) == 1
+
+
+def test_rows_without_a_key_are_refused_where_debezium_spreads_them(
+    database: Database,
+) -> None:
+    target = Target(database, "CREATE TABLE t (a int)")
+    insert = op_of("c", {"a": 1}, {"a": "int32"})
+    delete = op_of("d", None, {"a": "int32"}, before={"a": 1})
+    for op in (insert, delete):
+        assert op.scattered
+        op.topic_partitions = 3
+    target.apply(insert)
+    with target.stops("no order", "one partition"):
+        target.apply(delete)
+    delete.topic_partitions = 1
+    target.apply(delete)
+    assert database.fetch("SELECT FROM t") == []
 
 
 def test_a_truncate_is_refused_beside_other_partitions(
