@@ -12,7 +12,8 @@ umask 022
 OUT=${OUT:-dist}
 TOOLS=$PWD/build/release
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
-declare -A BUNDLED=([walstream]=requirements [walstream-spark]=spark)
+declare -A BUNDLED=([walstream]=requirements [walstream-spark]=spark
+  [walstream-consumer]=consumer)
 
 tools() { # pinned, too: they see everything that is published
   if ! cmp -s packaging/release.lock "$TOOLS/lock"; then

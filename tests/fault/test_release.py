@@ -12,6 +12,11 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 SCRIPT: Final = ROOT / "packaging" / "release.sh"
+BILLS: Final = {
+    "requirements": "walstream",
+    "spark": "walstream-spark",
+    "consumer": "walstream-consumer",
+}
 
 pytestmark = [pytest.mark.fault_long, pytest.mark.takes(300)]
 
@@ -42,7 +47,7 @@ def test_a_release_is_repaired_listed_and_summed(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stdout
     (wheel,) = tmp_path.glob("*.whl")
     assert re.search(r"-manylinux\w+\.manylinux_2_\d+_\w+\.whl$", wheel.name)
-    for lock, name in (("requirements", "walstream"), ("spark", "walstream-spark")):
+    for lock, name in BILLS.items():
         (bill,) = tmp_path.glob(f"{name}-[0-9]*.cdx.json")
         pinned = (ROOT / "packaging" / f"{lock}.lock").read_text("utf-8")
         wanted = set(re.findall(r"^([\w.-]+)==([^ ]+)", pinned, re.MULTILINE))

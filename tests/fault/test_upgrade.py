@@ -4,7 +4,6 @@ The rows written meanwhile arrive, all of them and in order: configuration, stat
 topics go on. By pip here; `test_upgrade_packages.py` does it by deb and rpm.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from tests.support.oracles.op_order import (
     missing,
 )
 from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.installed import run
 from tests.support.programs.walstream import SOURCE, Walstream
 from tests.support.project import earlier_version
 from tests.support.project.own_coverage import ROOT
@@ -38,24 +38,6 @@ OLD_WORKER: Final = "walstream.worker_main"  # a module that this version has el
 ROWS_OF_BEFORE: Final = "INSERT INTO load SELECT n, n FROM generate_series(-999, 0) n"
 
 
-def run(*command: str | Path, folder: Path) -> str:
-    """Run a command far from the sources; give what it printed."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    ended = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout
-    return ended.stdout
-
-
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return earlier_version.sources(tmp_path_factory.mktemp("before") / "sources")
@@ -66,7 +48,7 @@ def wheels(before: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     """Build that version's, and this one's, with a later number."""
     folder = tmp_path_factory.mktemp("wheels")
     now = folder / "now"
-    run("git", "clone", "-q", "--shared", ROOT, now, folder=folder)
+    run(folder, "git", "clone", "-q", "--shared", ROOT, now)
     # what is not committed yet is tried too
     changed = subprocess.run(
         ["git", "diff", "HEAD", "--binary"], cwd=ROOT, capture_output=True, check=True
@@ -82,7 +64,7 @@ def wheels(before: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     found: list[Path] = []
     for name, root in (("old", before), ("new", now)):
         build = (sys.executable, "-m", "build", "--wheel", "--outdir", folder / name)
-        run(*build, root, folder=folder)
+        run(folder, *build, root)
         found += (folder / name).iterdir()
     old, new = found
     return old, new
@@ -91,7 +73,7 @@ def wheels(before: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
 @pytest.fixture
 def installed(wheels: tuple[Path, Path], tmp_path: Path) -> Path:
     """Install the earlier version; give the environment's commands."""
-    run(sys.executable, "-m", "venv", tmp_path / "venv", folder=tmp_path)
+    run(tmp_path, sys.executable, "-m", "venv", tmp_path / "venv")
     commands = tmp_path / "venv" / "bin"
     pip(commands, wheels[0])
     return commands
@@ -100,7 +82,7 @@ def installed(wheels: tuple[Path, Path], tmp_path: Path) -> Path:
 def pip(commands: Path, *arguments: str | Path) -> None:
     quiet = ("--quiet", "--disable-pip-version-check")
     install = ("-m", "pip", "install", *quiet)
-    run(commands / "python", *install, *arguments, folder=commands)
+    run(commands, commands / "python", *install, *arguments)
 
 
 @pytest.fixture
@@ -121,14 +103,14 @@ def test_pip_upgrades_it_while_it_streams(
     worker: str,
 ) -> None:
     program, commands = walstream.program, walstream.program.parent
-    assert "99.1" not in run(program, "--version", folder=commands)
+    assert "99.1" not in run(commands, program, "--version")
     walstream.start().until("backfill ended", 120).streaming()
     assert walstream.processes(OLD_WORKER), "it is that version"
     oracle = OracleSlot(database)
     with Load(database.dsn, seed=5) as load:
         load.wait_for_more()
         pip(commands, "--upgrade", wheels[1])
-        assert "99.1" in run(program, "--version", folder=commands)
+        assert "99.1" in run(commands, program, "--version")
         if worker == "lives":  # it is the old one: it streams on, and drains
             seen = len(reader.read())
             reader.until(lambda records: len(records) > seen + 100)
@@ -145,7 +127,7 @@ def test_pip_upgrades_it_while_it_streams(
     assert len(expected) > 100
     reader.until(lambda records: not missing(expected[-1:], records), 180)
     status = (program, "status", "-c", walstream.configuration)
-    assert SOURCE in run(*status, folder=commands)
+    assert SOURCE in run(commands, *status)
     assert walstream.terminate() == 0, walstream.text
     assert not walstream.said("backfill begins")
     snapshot = [record for record in reader.read() if record.op.snapshot]
@@ -155,7 +137,7 @@ def test_pip_upgrades_it_while_it_streams(
     repeats = assert_rewind_and_continue(streamed)
     assert worker == "dies" or repeats == 0
     # pip removes no library that is no longer needed: Spark stays
-    run(commands / "python", "-c", "import pyspark", folder=commands)
+    run(commands, commands / "python", "-c", "import pyspark")
 
 
 def kill_worker(walstream: Walstream) -> None:

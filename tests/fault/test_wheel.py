@@ -1,8 +1,6 @@
 """The wheel, alone in an empty environment, holds all that the demo needs: no Spark."""
 
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.programs.installed import run
 from tests.support.project.own_coverage import ROOT
 
 pytestmark = [pytest.mark.fault_long, pytest.mark.takes(600)]
@@ -25,23 +24,6 @@ def folder() -> Iterator[Path]:
     made.chmod(0o755)
     yield made
     shutil.rmtree(made)
-
-
-def run(folder: Path, *command: str | Path) -> str:
-    """Run a command far from the sources; give what it printed."""
-    ended = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout
-    return ended.stdout
 
 
 @pytest.mark.parametrize(("compiled", "form"), [("", "pure"), ("1", "compiled")])
@@ -68,5 +50,5 @@ def test_the_wheel_plays_the_demo_in_an_empty_environment(
     run(folder, python, "-c", "import walstream_consumer.group.fetcher")
     walstream = folder / "venv" / "bin" / "walstream"
     assert run(folder, walstream, "--version").strip().endswith(f"({form})")
-    shown = run(folder, walstream, "demo", "--seconds", str(_DEMO_S))
+    shown = run(folder, walstream, "demo", "--seconds", str(_DEMO_S), tmp=str(folder))
     assert "Nothing is missing." in shown

@@ -1,15 +1,14 @@
 """The wheel walstream-consumer, alone in an empty environment and beside walstream."""
 
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.support.programs.installed import run
 from tests.support.project.consumer_distribution import SCRIPT
 from tests.support.project.own_coverage import ROOT
 
@@ -40,24 +39,6 @@ BasicConsumer(handle, group="g", topics="t", kafka={{}})
 ALONE: Final = "True True walstream_consumer.op walstream_consumer.op"
 IN_WALSTREAM: Final = "True True consumer.op consumer.op"
 BESIDE: Final = "False False consumer.op walstream_consumer.op"
-
-
-def run(folder: Path, *command: str | Path, fails: bool = False) -> str:
-    """Run a command far from the sources; give what it printed."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    ended = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert (ended.returncode != 0) is fails, ended.stdout
-    return ended.stdout
 
 
 @pytest.fixture(scope="module")

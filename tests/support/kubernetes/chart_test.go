@@ -13,6 +13,9 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 const chartFolder = "../../../packaging/helm/walstream"
@@ -140,6 +143,70 @@ func TestAnotherConfigurationIsAnotherPod(t *testing.T) {
 	}
 	if len(sums) != 2 {
 		t.Error(sums)
+	}
+}
+
+// environment returns the values of the pod's variables.
+func environment(t *testing.T, values chartutil.Values) map[string]string {
+	t.Helper()
+	files, err := rendered(t, "shop", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set apps.StatefulSet
+	if err := yaml.UnmarshalStrict([]byte(files["walstream/templates/statefulset.yaml"]), &set); err != nil {
+		t.Fatal(err)
+	}
+	container := set.Spec.Template.Spec.Containers[0]
+	found := map[string]string{"image": container.Image}
+	for _, variable := range container.Env {
+		found[variable.Name] = variable.Value
+	}
+	return found
+}
+
+func TestAConfigurationMayBeginWithABlank(t *testing.T) {
+	config := "  [sources.app]\nkind = \"postgres\"\n\n    sinks = []\n"
+	files, err := rendered(t, "shop", chartutil.Values{"config": config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made core.ConfigMap
+	if err := yaml.UnmarshalStrict([]byte(files["walstream/templates/configmap.yaml"]), &made); err != nil {
+		t.Fatal(err)
+	}
+	if made.Data["walstream.toml"] != config {
+		t.Errorf("%q", made.Data["walstream.toml"])
+	}
+}
+
+func TestTheImageWithSparkIsTakenForEveryTag(t *testing.T) {
+	spark := map[string]any{"enabled": true}
+	for tag, image := range map[string]string{
+		"":          "walstream:" + loaded(t).AppVersion() + "-spark",
+		"1.2":       "walstream:1.2-spark",
+		"1.2-spark": "walstream:1.2-spark",
+	} {
+		values := chartutil.Values{"spark": spark, "image": map[string]any{"tag": tag}}
+		if found := environment(t, values)["image"]; found != image {
+			t.Errorf("%q: %s", tag, found)
+		}
+	}
+	values := chartutil.Values{"image": map[string]any{"tag": "1.2"}}
+	if found := environment(t, values)["image"]; found != "walstream:1.2" {
+		t.Error(found)
+	}
+}
+
+func TestAddressesMayBeIPv6(t *testing.T) {
+	for address, listen := range map[string]string{
+		"0.0.0.0": "0.0.0.0", "::": "[::]", "[fd00::1]": "[fd00::1]",
+	} {
+		values := chartutil.Values{"listenAddress": address, "metrics": map[string]any{"enabled": true}}
+		found := environment(t, values)
+		if found["WALSTREAM__HTTP__PROBES"] != listen+":8322" || found["WALSTREAM__HTTP__LISTEN"] != listen+":8321" {
+			t.Error(address, found)
+		}
 	}
 }
 

@@ -25,5 +25,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- define "walstream.image" -}}
 {{- $tag := default .Chart.AppVersion .Values.image.tag -}}
-{{ .Values.image.repository }}:{{ $tag }}{{ if and .Values.spark.enabled (not .Values.image.tag) }}-spark{{ end }}
+{{ .Values.image.repository }}:{{ $tag }}{{ if and .Values.spark.enabled (not (hasSuffix "-spark" $tag)) }}-spark{{ end }}
+{{- end -}}
+
+{{- define "walstream.address" -}}
+{{- if contains ":" .Values.listenAddress -}}
+[{{ .Values.listenAddress | trimPrefix "[" | trimSuffix "]" }}]
+{{- else -}}
+{{ .Values.listenAddress }}
+{{- end -}}
 {{- end -}}
