@@ -72,7 +72,8 @@ MORE_TABLES = """
 CREATE TABLE uniq (a int NOT NULL UNIQUE, b text);
 CREATE TABLE quoted (id int PRIMARY KEY, q text DEFAULT 'it''s',
   r timestamptz DEFAULT now(), u text DEFAULT 'a' || 'b', n text DEFAULT 'dflt',
-  bits bit(3)[], by bytea, times time[], dates date[], hs hstore, f8 float8, f4 real, iv interval);
+  bits bit(3)[], by bytea, times time[], dates date[], hs hstore, f8 float8, f4 real,
+  iv interval);
 ALTER TABLE quoted ALTER by SET STORAGE external;
 CREATE TABLE moved (id int PRIMARY KEY, v text, needed text NOT NULL);
 ALTER TABLE moved ALTER v SET STORAGE external, ALTER needed SET STORAGE external;

@@ -18,6 +18,7 @@ from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.oracles.table_copy import definition, rows
 from tests.support.programs.debezium import OURS, Beside, Variant, beside
+from tests.support.programs.flink import table_of
 from tests.support.servers.connect import jdbc_sink
 from walstream.formats.debezium import DebeziumOptions
 from walstream.formats.debezium.names import topic as topic_of
@@ -139,3 +140,23 @@ def golden_rows() -> str:
     script = (FOLDER / "workload.sql").read_text("utf-8")
     found = [one for one in statements(script) if one.startswith("insert into types")]
     return ";".join(found[:2])
+
+
+@pytest.mark.takes(150)
+def test_flink_reads_the_same_table_of_both(
+    newest_postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    with fed(newest_postgres, kafka, tmp_path) as (made, _):
+        run(made, TABLES)
+        made.prepare()
+        made.start()
+        run(made, CHANGES)
+        made.end()
+        (topic,) = topics(made, ("whole",))
+        theirs, ours = (
+            table_of(kafka.bootstrap, one, ("id INT", "v STRING"), schemas=True)
+            for one in (topic, f"{OURS}{topic}")
+        )
+        source = made.database.fetch("SELECT id::text, v FROM whole")
+    assert ours == theirs
+    assert sorted(ours) == sorted(source)
