@@ -66,7 +66,7 @@ class Pipeline:
         self._checkpointer = checkpointer
         resume = checkpointer.resume
         self.fanout = Fanout(sinks, resume)  # its figures are for any thread
-        self._messages = MessageFlow(self.fanout)
+        self.messages = MessageFlow(self.fanout)
         self._pace = Pace(source)
         self._assembler = Assembler(resume)
         self._descriptions = Descriptions(companion, self._assembler)
@@ -204,7 +204,7 @@ class Pipeline:
         if self._transaction is None and not inset.let_in(self._place):
             return inset.moved
         worked = inset.moved
-        self._messages.room = True
+        self.messages.room = True
         if self._done >= len(self._frames):
             self._done = 0
             self._frames = list(self._source.read(_FRAMES_PER_TURN))
@@ -223,7 +223,7 @@ class Pipeline:
             elif self._process(frame):
                 self._done += 1
                 if (
-                    not self._messages.room
+                    not self.messages.room
                     or (self._ops and not self._flush_ops())
                     or (
                         self._transaction is None
@@ -283,11 +283,11 @@ class Pipeline:
         if message.transactional:
             if self._transaction is None:
                 raise outside("a transactional message")
-            self._messages.within(message, *self._begun, self._xid)
+            self.messages.within(message, *self._begun, self._xid)
             return True
         if self._end.look(message.lsn) or not self._checkpointer.admits(message.lsn):
             return False
-        self._last_commit = self._place = self._messages.alone(message)
+        self._last_commit = self._place = self.messages.alone(message)
         return True
 
     def _commit(self, message: Commit) -> None:

@@ -4,6 +4,8 @@ One inside of a transaction counts there. One outside of any was sent when the s
 read it: in the ledgers it is a transaction of its own.
 """
 
+from collections.abc import Callable
+
 from walstream.lsn import Lsn
 from walstream.op import MessageOp, postgres_time
 from walstream.pipeline.fanout import Fanout
@@ -16,12 +18,15 @@ class MessageFlow:
 
     def __init__(self, fanout: Fanout) -> None:
         self._fanout = fanout
+        # hears of each message, by prefix and content, in the loop: it must not block
+        self.listener: Callable[[str, bytes], None] = _nobody
         self.room = True  # whether the sinks had some left behind the last one
 
     def within(
         self, message: LogicalMessage, lsn: Lsn, commit_time: int, xid: int
     ) -> None:
         """Send one in the open transaction, of commit LSN `lsn`."""
+        self.listener(message.prefix, message.content)
         self.room = self._fanout.send_message(
             MessageOp(
                 message.prefix, message.content, lsn, message.lsn, xid, commit_time
@@ -34,6 +39,7 @@ class MessageFlow:
         The server sends none below the position again, so one byte behind its LSN will
         do: where its WAL record ends is not told.
         """
+        self.listener(message.prefix, message.content)
         lsn, now = message.lsn, postgres_time(runtime.time())
         self._fanout.begin(lsn, now)
         self.room = self._fanout.send_message(
@@ -41,3 +47,7 @@ class MessageFlow:
         )
         self._fanout.commit(lsn + 1)
         return lsn + 1
+
+
+def _nobody(_prefix: str, _content: bytes) -> None:
+    """Hear of no message."""

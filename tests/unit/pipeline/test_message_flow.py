@@ -116,3 +116,13 @@ def test_room_is_what_the_sinks_said_last() -> None:
     sink.refuse()
     messages.alone(LogicalMessage(False, 3100, "p", b""))
     assert not messages.room
+
+
+def test_a_listener_hears_of_each_before_the_sinks() -> None:
+    heard: list[tuple[str, bytes]] = []
+    frames = transaction(2000, TABLE, within(1900, "a"), xid=7)
+    live = Running(MemorySource([*frames, alone(2500, "b", b"x")]), Hearing())
+    live.pipeline.messages.listener = lambda *message: heard.append(message)
+    live.start()
+    live.until(lambda: len(heard) == 2, "both are heard of")
+    assert heard == [("a", b"c"), ("b", b"x")]

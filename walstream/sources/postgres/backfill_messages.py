@@ -56,8 +56,10 @@ class BackfillMessages:
         self._thread: runtime.StartedThread | None = None
         self._throttle = Throttle(_SAY_AGAIN_S)
 
-    def take(self, content: bytes) -> None:
-        """Take a message; never blocks, never raises."""
+    def take(self, prefix: str, content: bytes) -> None:
+        """Take a message, if it is of this kind; never blocks, never raises."""
+        if prefix != PREFIX:
+            return
         try:
             names = names_of(content, self._allowed)
         except ValueError as error:

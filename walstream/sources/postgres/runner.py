@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -18,7 +19,11 @@ from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.postgres import requested_tables, stored_state
 from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.progress import BackfillProgress
-from walstream.sources.postgres.backfill_messages import ACCEPTED, REFUSED
+from walstream.sources.postgres.backfill_messages import (
+    ACCEPTED,
+    REFUSED,
+    BackfillMessages,
+)
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.session import SourceSession
 from walstream.sources.postgres.table_choice import TableChoice
@@ -56,7 +61,8 @@ class PostgresRunner:
         self._until = NEVER
         self._guard = threading.Lock()
         self._messages: Counter[str] = Counter()
-        if source.backfill_by_message:
+        self._allowed = source.backfill_by_message
+        if self._allowed:
             self._messages.update({ACCEPTED: 0, REFUSED: 0})
 
     def run(self) -> bool:
@@ -65,16 +71,21 @@ class PostgresRunner:
         if wanted and self._until == NEVER:  # for good: a later session ends there too
             resuming = self._positions.position() is not None
             self._until = wal_end.resolve(self._dsn, wanted, resuming=resuming)
+        requests = BackfillMessages(
+            self._allowed, partial(self.find, replace=False, where=""), self._count
+        )
         self._session = SourceSession(
             self._context,
             gauge=self._gauge,
             progress=self._progress,
             seen_topics=self._seen_topics,
             until=self._until,
+            hear=requests.take if self._allowed else None,
         )
         try:
             drained = self._session.run()
         finally:
+            requests.close()
             if self._session.pipeline is not None:  # the stream was opened
                 used = self._context.options.without_consents()
                 self._context = replace(self._context, options=used)
@@ -134,7 +145,7 @@ class PostgresRunner:
             counts, backfill_rows=rows, backfill_messages=dict(self._messages)
         )
 
-    def _count_message(self, result: str) -> None:
+    def _count(self, result: str) -> None:
         with self._guard:
             self._messages[result] += 1
 

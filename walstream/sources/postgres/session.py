@@ -49,7 +49,7 @@ _log = structlog.get_logger()
 class SourceSession:
     """One source's composition of adapters; `run` streams until stop or error."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what outlives a session
         self,
         context: SourceContext,
         *,
@@ -57,10 +57,12 @@ class SourceSession:
         progress: IncrementalProgress,
         seen_topics: dict[str, set[str]],
         until: Lsn = NEVER,
+        hear: Callable[[str, bytes], None] | None = None,
     ) -> None:
         """`seen_topics` of earlier sessions, by sink, are looked at from the start.
 
-        With `until` it ends when all that committed below that is confirmed.
+        With `until` it ends when all that committed below that is confirmed. `hear` is
+        told of each logical message.
         """
         config, name, positions = context.config, context.name, context.positions
         options, stop = context.options, context.stop
@@ -84,6 +86,7 @@ class SourceSession:
             stop,
             driver=options.driver,
             asked=self._only,
+            hear=hear,
         )
         self._capture = capture_of(name, source, positions, progress)
         self._backfill = SnapshotBackfill(self._site)

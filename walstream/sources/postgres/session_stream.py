@@ -128,7 +128,7 @@ class SessionStream:
             keys=stage.keys,
             facts=stage.facts_of_columns,
             sinks=stage.sinks,
-            messages=stage.messages,
+            messages=stage.messages or site.hear is not None,
             given=GIVEN.read(self._positions),
             positions=self._positions,
             accepts=self._accepts,
@@ -137,6 +137,8 @@ class SessionStream:
         )
         flow = StreamRun(spec, site.gauge, site.stop)
         self.pipeline = flow.pipeline
+        if site.hear is not None:
+            flow.pipeline.messages.listener = site.hear
         return flow
 
     def _stored(self) -> Position:

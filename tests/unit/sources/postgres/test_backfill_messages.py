@@ -12,7 +12,11 @@ from structlog.testing import capture_logs
 from tests.support.deadline import wait_until
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.sources.postgres import backfill_messages
-from walstream.sources.postgres.backfill_messages import BackfillMessages, names_of
+from walstream.sources.postgres.backfill_messages import (
+    PREFIX,
+    BackfillMessages,
+    names_of,
+)
 
 ALLOWED = ["public.t", "shop.*"]
 
@@ -91,9 +95,12 @@ def counted(server: Server, **numbers: int) -> Callable[[], bool]:
 def test_a_request_is_passed_on_and_counted(
     server: Server, messages: BackfillMessages
 ) -> None:
-    messages.take(message("public.t"))
+    messages.take(PREFIX, message("public.t"))
     wait_until(counted(server, accepted=1), 10, "it is accepted")
     assert server.tables == ["public.t"]
+    messages.take("walstream", message("public.t"))
+    messages.take("other", b"anything")
+    assert server.counted.total() == 1
 
 
 def test_what_is_wrong_is_counted_each_time_and_logged_once(
@@ -101,7 +108,7 @@ def test_what_is_wrong_is_counted_each_time_and_logged_once(
 ) -> None:
     with capture_logs() as logs:
         for _ in range(5):
-            messages.take(message("public.secret"))
+            messages.take(PREFIX, message("public.secret"))
     assert server.counted == {"refused": 5}
     (said,) = logs
     assert "secret" not in str(said)
@@ -111,8 +118,8 @@ def test_a_server_that_is_away_is_waited_for_and_a_refusal_is_final(
     server: Server, messages: BackfillMessages
 ) -> None:
     server.errors = [Transient("away"), Transient("away"), ConfigError("no row key")]
-    messages.take(message("public.t"))
-    messages.take(message("shop.b"))
+    messages.take(PREFIX, message("public.t"))
+    messages.take(PREFIX, message("shop.b"))
     wait_until(counted(server, accepted=1, refused=1), 10, "both are looked at")
     assert server.tables == ["shop.b"]
 
@@ -124,7 +131,7 @@ def test_more_than_can_wait_are_refused_and_the_stream_never_waits(
     server.held.clear()
     few = BackfillMessages(ALLOWED, server.find, server.count)
     for _ in range(10):
-        few.take(message("public.t"))
+        few.take(PREFIX, message("public.t"))
     assert server.counted["refused"] >= 7
     server.held.set()
     wait_until(lambda: server.counted.total() == 10, 10, "all are counted")

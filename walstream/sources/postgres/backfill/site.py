@@ -27,6 +27,8 @@ class Site:
     stop: Stop
     driver: str  # the address of who runs Spark
     asked: bool = False  # an operator asks for what is left, whatever is configured
+    hear: Callable[[str, bytes], None] | None = None
+    """Hears of each logical message of the stream; None: nobody asks for them."""
 
     @property
     def elsewhere(self) -> bool:

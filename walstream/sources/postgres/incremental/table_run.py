@@ -1,7 +1,7 @@
 """One table's way beside the stream: wait, read, let its rows in.
 
     wait    once, for all transactions that have a number when the table is begun: what
-            they did was streamed unnoticed, or never; no snapshot sees it until they end
+            they did was streamed unnoticed, or never; no snapshot sees it till they end
     read    a chunk of rows by key, under a snapshot of its own; note from its asking on
             what the stream says of rows; of what it said before, the transactions are
             known, and the snapshot has to see them, or it is read again
