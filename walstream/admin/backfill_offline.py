@@ -10,6 +10,7 @@ from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.sources.handlers import outbox_sinks
 from walstream.sources.postgres.backfill import prerequisites
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
@@ -73,12 +74,25 @@ def check_strict(
 class WithSpark:
     """Spark reads what this role may read, views and foreign tables too."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, config: Config, source: str) -> None:
         self._connection = connection
+        self._config = config
+        self._source = source
 
     def table(self, table: TableFacts, *, named: bool) -> str:
-        """Refuse a wish that cannot come true: it would hold up every start."""
-        del named
+        """Refuse a wish that cannot come true: it would hold up every start.
+
+        Leave out an outbox that a pattern finds; refuse it where it is named.
+        """
+        sinks = outbox_sinks(self._config, self._source, table.full_name)
+        if sinks and named:
+            raise ConfigError(
+                f"table {table.full_name!r} is an outbox of sinks.{sinks[0]}: only a"
+                " stream sends its existing rows",
+                hint="start walstream run, then run this again while it streams",
+            )
+        if sinks:
+            return f"it is an outbox of sinks.{sinks[0]}"
         look(self._connection, KeyedTable(table.schema, table.name))
         return ""
 
@@ -87,11 +101,12 @@ class WithSpark:
         look(self._connection, KeyedTable(schema, bare))
 
 
-def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> TableChoice:
+def find(config: Config, name: str, wanted: Sequence[str]) -> TableChoice:
     """Find what these names or patterns mean; raise where it cannot be read."""
+    source = config.postgres_source(name)
     with table_choice.asking(source) as connection:
         ground = Ground.of(connection, source)
-        chosen = choose(ground, wanted, WithSpark(connection))
+        chosen = choose(ground, wanted, WithSpark(connection, config, name))
         names = (*chosen.tables, *chosen.others)
         for _, obstacle in prerequisites.of_rest(config, connection, names):
             raise obstacle

@@ -1,6 +1,7 @@
 """`walstream backfill`: read tables once more, or views for once."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -77,7 +78,8 @@ def backfill(  # noqa: PLR0913 - options
     backfill_offline.check_strict(config, name, found, beside=beside, replace=replace)
     if beside:
         raise typer.Exit(_beside(config, name, tables, replace=replace, wait=wait))
-    asked = backfill_offline.find(config, found, tables)
+    asked = backfill_offline.find(config, name, tables)
+    _tell_left_out(console(), asked.left_out)
     with lent(config, name):
         backfill_offline.note(Path(config.state) / name, asked, anew=replace)
     alone = config.model_copy(update={"sources": {name: found}})
@@ -90,8 +92,7 @@ def _beside(
     """Make the running instance read them; return the exit code."""
     out = console()
     asked = backfill_request.backfill(config, source, tables, replace=replace)
-    for table, why in asked.left_out.items():
-        out.print(escape(f"left out: {table}: {why}"), style="yellow", highlight=False)
+    _tell_left_out(out, asked.left_out)
     when = "beside the stream" if asked.running else "with the next walstream run"
     named = ", ".join(map(escape, asked.tables)) or "nothing"
     out.print(f"read {when}: {named}", highlight=False)
@@ -101,6 +102,11 @@ def _beside(
         return _follow(out, config, source, set(asked.tables))
     out.print(f"  $ {config.command('walstream status --watch')}", style="green")
     return 0
+
+
+def _tell_left_out(out: Console, left_out: Mapping[str, str]) -> None:
+    for table, why in left_out.items():
+        out.print(escape(f"left out: {table}: {why}"), style="yellow", highlight=False)
 
 
 def _follow(out: Console, config: Config, source: str, tables: set[str]) -> int:

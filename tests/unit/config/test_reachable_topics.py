@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from walstream.config import Sink, Source
-from walstream.config.reachable_topics import overlap, topics_of
+from walstream.config.reachable_topics import feeds, overlap, topics_of
 
 SOURCES: TypeAdapter[dict[str, Source]] = TypeAdapter(dict[str, Source])
 SINKS: TypeAdapter[dict[str, Sink]] = TypeAdapter(dict[str, Sink])
@@ -56,3 +56,23 @@ def test_topics_of_a_sink_are_those_of_all_its_sources() -> None:
     given = SOURCES.validate_python(sources), SINKS.validate_python(sinks)
     assert topics_of("k", *given) == ["hr.a", "mapped", "rest", "sales.*"]
     assert topics_of("other", *given) == ["two.a"]
+
+
+def test_events_of_an_outbox_go_beside_the_tables() -> None:
+    sources = SOURCES.validate_python(
+        {"one": {"kind": "postgres", "dsn": "host=/run", "sinks": ["k"]}}
+    )
+    outbox = {"kind": "outbox", "tables": ["public.o"], "topic": "event.{value}"}
+    sinks = SINKS.validate_python(
+        {
+            "k": {
+                "kind": "kafka",
+                "topic": "tables",
+                "producer": {"bootstrap.servers": "a:1"},
+                "handlers": [outbox],
+            }
+        }
+    )
+    assert topics_of("k", sources, sinks) == ["event.*", "tables"]
+    (feed,) = feeds(sources, sinks)
+    assert "event.*" in feed.asides

@@ -1,11 +1,13 @@
 """The publications of one source, as its stream captures and watches them."""
 
+from collections.abc import Callable, Iterable
 from functools import partial
 
-from walstream.config import PostgresSource
+from walstream.config import Config, PostgresSource
 from walstream.pipeline.ports import StateStore
 from walstream.postgres.capture import Capture
 from walstream.postgres.missing_rows import Mending
+from walstream.sources.handlers import is_backfilled
 from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.incremental import progress as beside_stream
@@ -16,6 +18,7 @@ from walstream.sources.postgres.incremental.progress import (
 
 
 def capture_of(
+    config: Config,
     name: str,
     source: PostgresSource,
     positions: StateStore,
@@ -38,8 +41,19 @@ def capture_of(
         source.publication,
         source.tables,
         keep=positions.write,
-        grown=progress.ask if source.backfill == "initial" else lambda _: None,
+        grown=_grown(config, name, source, progress),
         mending=mending,
+    )
+
+
+def _grown(
+    config: Config, name: str, source: PostgresSource, progress: IncrementalProgress
+) -> Callable[[Iterable[str]], None]:
+    """Return what asks for rows of tables that joined, where some sink takes them."""
+    if source.backfill != "initial":
+        return lambda _: None
+    return lambda tables: progress.ask(
+        [table for table in tables if is_backfilled(config, name, table)]
     )
 
 

@@ -85,7 +85,7 @@ class SourceSession:
             driver=options.driver,
             asked=self._only,
         )
-        self._capture = capture_of(name, source, positions, progress)
+        self._capture = capture_of(config, name, source, positions, progress)
         self._backfill = SnapshotBackfill(self._site)
         self._beginning = Beginning(
             self._site, positions, options, self._capture, self._backfill
