@@ -8,9 +8,18 @@ from hypothesis import strategies as st
 
 from tests.support.strategies import names
 from walstream.errors import ConfigError
-from walstream.records.router import Router, RoutingRules, matches, topic_part
+from walstream.records.router import (
+    Router,
+    RoutingRules,
+    distinct_part,
+    matches,
+    topic_part,
+)
 
 SHORT = st.text("aé_xC39.A ", min_size=1, max_size=8)
+# of what a spelled byte is made of, so that one is often met
+PIECES = ["_", "x", "_x20", "_x20_", "_x5F_", "x5F", " ", "é", "_xC3", "a"]
+SPELLED = st.lists(st.sampled_from(PIECES)).map("".join) | st.text(max_size=9)
 PLAIN = names.filter(lambda name: "_x" not in name)
 
 
@@ -37,6 +46,18 @@ def test_topic_part_can_be_read_back(name: str) -> None:
 @given(PLAIN, PLAIN)
 def test_distinct_names_have_distinct_topics(one: str, other: str) -> None:
     assert (topic_part(one) == topic_part(other)) == (one == other)
+
+
+@given(SPELLED)
+def test_any_value_is_a_legal_part_and_can_be_read_back(value: str) -> None:
+    spelt = distinct_part(value)
+    assert re.fullmatch(r"[a-zA-Z0-9._-]*", spelt)
+    back = re.sub(
+        rb"_x([0-9A-F]{2})_",
+        lambda found: bytes.fromhex(found[1].decode()),
+        spelt.encode(),
+    )
+    assert back.decode() == value
 
 
 @given(st.lists(st.tuples(SHORT, SHORT), max_size=6, unique=True))

@@ -20,6 +20,9 @@ DRIVEN_BY = {
     ),
     "walstream/pipeline/outage.py": "unit/kafka/test_connection_errors.py",
     "walstream/records/producer_record.py": "unit/kafka/test_record_sink.py",
+    "walstream/records/handlers/outbox_settings.py": (
+        "unit/records/handlers/test_outbox_form.py"
+    ),
     "walstream/sources/figures.py": "unit/sources/test_stream_metrics.py",
     "walstream/kafka/lent_login.py": (
         "integration/test_brokers_elsewhere.py: test_a_wrong_password_is_told_as_ever"

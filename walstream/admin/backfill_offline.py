@@ -7,6 +7,7 @@ from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.sources.handlers import outbox_sinks
 from walstream.sources.postgres import table_choice
 from walstream.sources.postgres.backfill import prerequisites
 from walstream.sources.postgres.backfill.progress import BackfillProgress
@@ -50,13 +51,28 @@ def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
 class WithSpark:
     """Spark reads what this role may read, views and foreign tables too."""
 
-    def __init__(self, connection: Connection, where: str = "") -> None:
+    def __init__(
+        self, connection: Connection, config: Config, source: str, where: str = ""
+    ) -> None:
         self._connection = connection
+        self._config = config
+        self._source = source
         self._where = where
 
     def table(self, table: TableFacts, *, named: bool) -> str:
-        """Refuse a wish that cannot come true: it would hold up every start."""
-        del named
+        """Refuse a wish that cannot come true: it would hold up every start.
+
+        Leave out an outbox that a pattern finds; refuse it where it is named.
+        """
+        sinks = outbox_sinks(self._config, self._source, table.full_name)
+        if sinks and named:
+            raise ConfigError(
+                f"table {table.full_name!r} is an outbox of sinks.{sinks[0]}: only a"
+                " stream sends its existing rows",
+                hint="start walstream run, then run this again while it streams",
+            )
+        if sinks:
+            return f"it is an outbox of sinks.{sinks[0]}"
         key = table.primary_key if table.full else table.identity
         wish = KeyedTable(table.schema, table.name, key, where=self._where)
         look(self._connection, wish)
@@ -68,12 +84,13 @@ class WithSpark:
 
 
 def find(
-    config: Config, source: PostgresSource, wanted: Sequence[str], where: str = ""
+    config: Config, name: str, wanted: Sequence[str], where: str = ""
 ) -> TableChoice:
     """Find what these names or patterns mean; raise where it cannot be read."""
+    source = config.postgres_source(name)
     with table_choice.asking(source) as connection:
         ground = Ground.of(connection, source)
-        chosen = choose(ground, wanted, WithSpark(connection, where))
+        chosen = choose(ground, wanted, WithSpark(connection, config, name, where))
         check_condition(connection, ground, chosen, where)
         names = (*chosen.tables, *chosen.others)
         for _, obstacle in prerequisites.of_rest(config, connection, names):

@@ -1,6 +1,7 @@
 """`walstream backfill`: read tables once more, or views for once."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -90,7 +91,8 @@ def backfill(  # noqa: PLR0913 - options
     if beside:
         wish = Wish(name, tables, replace=replace, where=where)
         raise typer.Exit(_beside(config, wish, wait=wait))
-    asked = backfill_offline.find(config, found, tables, where)
+    asked = backfill_offline.find(config, name, tables, where)
+    _tell_left_out(console(), asked.left_out)
     with lent(config, name):
         folder = Path(config.state) / name
         backfill_offline.note(folder, asked, anew=replace, where=where)
@@ -114,8 +116,7 @@ def _beside(config: Config, wish: Wish, *, wait: bool) -> int:
     asked = backfill_request.backfill(
         config, wish.source, wish.tables, replace=wish.replace, where=wish.where
     )
-    for table, why in asked.left_out.items():
-        out.print(escape(f"left out: {table}: {why}"), style="yellow", highlight=False)
+    _tell_left_out(out, asked.left_out)
     when = "beside the stream" if asked.running else "with the next walstream run"
     named = ", ".join(map(escape, asked.tables)) or "nothing"
     out.print(f"read {when}: {named}", highlight=False)
@@ -125,6 +126,11 @@ def _beside(config: Config, wish: Wish, *, wait: bool) -> int:
         return _follow(out, config, wish.source, set(asked.tables))
     out.print(f"  $ {config.command('walstream status --watch')}", style="green")
     return 0
+
+
+def _tell_left_out(out: Console, left_out: Mapping[str, str]) -> None:
+    for table, why in left_out.items():
+        out.print(escape(f"left out: {table}: {why}"), style="yellow", highlight=False)
 
 
 def _follow(out: Console, config: Config, source: str, tables: set[str]) -> int:

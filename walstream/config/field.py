@@ -176,6 +176,15 @@ def _template(template: str) -> str:
     return template
 
 
+def _value_template(template: str) -> str:
+    if not _TOPIC.fullmatch(template.replace("{value}", "x")):
+        _refuse(
+            "is not a valid template: write letters, digits, dot, _ and -, and no "
+            "other braces than {value}"
+        )
+    return template
+
+
 def _listen(address: str) -> str:
     found = _LISTEN.fullmatch(address)
     if address and (not found or int(found[2]) > HIGHEST_PORT):
@@ -299,6 +308,8 @@ TablePattern = Annotated[str, AfterValidator(_pattern)]
 TopicName = Annotated[str, AfterValidator(_topic)]
 OptionalTopicName = Annotated[str, AfterValidator(_or("", _topic))]
 TopicTemplate = Annotated[str, AfterValidator(_template)]
+ValueTemplate = Annotated[str, AfterValidator(_value_template)]
+ColumnName = Annotated[str, StringConstraints(min_length=1)]
 Token = Annotated[str, AfterValidator(_token)]
 ListenAddress = Annotated[str, AfterValidator(_listen)]
 Condition = Annotated[str, AfterValidator(condition)]

@@ -6,12 +6,19 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from walstream import plugins
-from walstream.config.field import DistinctNames, Names, Section, TablePattern
+from walstream.config.field import (
+    ColumnName,
+    DistinctNames,
+    Names,
+    Section,
+    TablePattern,
+    ValueTemplate,
+)
 
 _SHORTEST_SECRET: Final = 16
 _KIND: Final = (
-    "Kind of the handler: passthrough, drop_columns, rename_columns, mask, filter, or "
-    "one that an installed package adds."
+    "Kind of the handler: passthrough, drop_columns, rename_columns, mask, filter, "
+    "outbox, or one that an installed package adds."
 )
 HandlerSettings = Mapping[str, object]
 """What a handler is told: the keys of its section, or its package's `options`."""
@@ -101,6 +108,100 @@ class FilterHandler(_Handler):
         return self
 
 
+class OutboxHandler(_Handler):
+    kind: Literal["outbox"] = Field(description=_KIND)
+    tables: list[TablePattern] = Field(
+        min_length=1, description="Patterns of schema.table to which it applies."
+    )
+    id: ColumnName = Field(
+        default="id", description="Column of the event's id, the record's header id."
+    )
+    key: ColumnName = Field(
+        default="aggregateid", description="Column of the record's key."
+    )
+    route: ColumnName = Field(
+        default="aggregatetype", description="Column that names the topic."
+    )
+    payload: ColumnName = Field(
+        default="payload", description="Column of the record's value."
+    )
+    timestamp: str = Field(
+        default="",
+        description='Column of the record\'s time, a timestamp; "" is that of the '
+        "commit.",
+    )
+    partition: str = Field(
+        default="",
+        description='Column of the record\'s partition, a number; "" lets the key '
+        "decide.",
+    )
+    topic: ValueTemplate = Field(
+        default="outbox.event.{value}",
+        description="Topic of the records, of {value}, which is the route's.",
+    )
+    headers: dict[str, ColumnName] = Field(
+        default={}, description="Columns of more headers, by the header's name."
+    )
+    envelope: dict[str, ColumnName] = Field(
+        default={},
+        description="Columns of fields beside the field payload, by the field's name.",
+    )
+    key_form: Literal["text", "json"] = Field(
+        default="text", description="Form of the key: text or json."
+    )
+    payload_form: Literal["raw", "json_string", "expand"] = Field(
+        default="raw",
+        description="Form of the value: raw (the column's text or bytes), json_string "
+        "(its value as JSON, which of a jsonb is a string) or expand (the JSON that it "
+        "holds).",
+    )
+    schemas: bool = Field(
+        default=False,
+        description="Write JSON with its schema, as JsonConverter does with "
+        "schemas.enable.",
+    )
+    schema_prefix: str = Field(
+        default="",
+        description="What names of schemas begin with: Debezium's topic.prefix.",
+    )
+    nulls: Literal["drop", "keep"] = Field(
+        default="drop",
+        description="What expand does with members that are null: drop or keep.",
+    )
+    empty_payload: Literal["keep", "tombstone"] = Field(
+        default="keep",
+        description="What a payload that is NULL, empty or blank becomes: keep writes "
+        "it as any other, tombstone a null value.",
+    )
+    on_update: Literal["warn", "stop"] = Field(
+        default="warn",
+        description="What an UPDATE does: warn ignores it with a warning, stop stops "
+        "the sink.",
+    )
+    max_topics: int = Field(
+        default=1000,
+        ge=1,
+        le=100_000,
+        description="Most topics that rows may name in a run; one more stops the sink.",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if "id" in self.headers:
+            message = "headers: the header id is the event's: give it another name"
+            raise ValueError(message)
+        if "payload" in self.envelope:
+            message = "envelope: the field payload is there: give it another name"
+            raise ValueError(message)
+        if self.payload_form == "raw" and (self.envelope or self.nulls == "keep"):
+            message = "payload_form raw has no place for envelope or nulls"
+            raise ValueError(message)
+        if self.schemas and (self.key_form, self.payload_form) == ("text", "raw"):
+            message = "schemas needs key_form json, or another payload_form than raw"
+            raise ValueError(message)
+        return self
+
+
 class PackageHandler(_Handler):
     kind: str = Field(description=_KIND)
     options: dict[str, Any] = Field(
@@ -114,6 +215,7 @@ BUILT: Final = {
     "rename_columns": RenameColumnsHandler,
     "mask": MaskHandler,
     "filter": FilterHandler,
+    "outbox": OutboxHandler,
 }
 
 
@@ -123,6 +225,7 @@ Handler = Annotated[
     | Annotated[RenameColumnsHandler, Tag("rename_columns")]
     | Annotated[MaskHandler, Tag("mask")]
     | Annotated[FilterHandler, Tag("filter")]
+    | Annotated[OutboxHandler, Tag("outbox")]
     | Annotated[PackageHandler, Tag("package")],
     Discriminator(plugins.tag(plugins.HANDLERS, BUILT)),
 ]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from walstream.config.handler import OutboxHandler
 from walstream.config.sink import KafkaSinkConfig, Sink
 from walstream.config.source import (
     KafkaSource,
@@ -46,7 +47,9 @@ def feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator[
                     writes_ops=sink.format == "op",
                     brokers=brokers(sink.producer),
                     topics=frozenset(_topics(name, source, sink)),
-                    asides=frozenset(topic for _, topic in sink.asides(name)),
+                    asides=frozenset(
+                        (*(topic for _, topic in sink.asides(name)), *_events(sink))
+                    ),
                 )
 
 
@@ -115,6 +118,14 @@ def _topics(name: str, source: Source, sink: KafkaSinkConfig) -> Iterator[str]:
         yield sink.fallback_topic
     for _, topic in sink.asides(name):
         yield topic
+    yield from _events(sink)
+
+
+def _events(sink: KafkaSinkConfig) -> Iterator[str]:
+    """Yield the topics of its outboxes' records."""
+    for handler in sink.handlers:
+        if isinstance(handler, OutboxHandler):
+            yield handler.topic.replace("{value}", "*")
 
 
 def _tables(name: str, source: Source) -> list[str]:

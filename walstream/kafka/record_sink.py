@@ -51,6 +51,7 @@ class RecordSink:
         self._partition = PARTITIONERS[rules.partitioner]
         self._aims = EncodingPlan(rules, router)
         self._named = NamedTopics(router, rules.max_named_topics)
+        self._awaited: set[str] = set()  # topics that are not known yet
         for topic in (rules.parking, *rules.reserved):
             self._named.reserve(topic)
         self._messages: MessageRecords | None = None
@@ -196,12 +197,17 @@ class RecordSink:
         transaction: Transaction,
         send: Callable[[], object],
     ) -> None:
-        """Call `send` in turn, once a topic is known; count it until then."""
+        """Call `send` in turn, once a topic is known; count it until then.
+
+        All topics that are waited for are asked for at once.
+        """
         transaction.undelivered += 1
+        self._awaited.add(name)
 
         def attempt() -> bool:
-            if not self._topics.have([name]):
+            if not self._topics.have({name, *self._awaited}):
                 return False
+            self._awaited.clear()
             self._meet(name)
             send()  # its records take the place of this attempt
             transaction.undelivered -= 1  # only now: one that is refused stays counted
@@ -246,6 +252,7 @@ class RecordSink:
         transaction: Transaction,
     ) -> None:
         """Put a record that was not made by this sink's format."""
+        self._rules.meter.tables.of(op.table.full_name).ops += 1
         key, partition = record.key, record.partition
         if partition is None:
             deciding = op.table.full_name.encode() if key is None else key

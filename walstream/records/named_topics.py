@@ -8,7 +8,7 @@ would find records that are no ops.
 import re
 from typing import Final
 
-from walstream.errors import HistoryError
+from walstream.errors import ConfigError, HistoryError
 from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
 from walstream.records.router import Router
@@ -59,7 +59,7 @@ class NamedTopics:
                 hint="correct the topic of the handler, or leave such rows out by a "
                 "filter in front of it; then: walstream run",
             )
-        if name == self._router.topic(table.schema, table.name):
+        if name == self._own_topic(table):
             self._own.add((name, table))
             return
         if self.is_taken(name):
@@ -77,6 +77,12 @@ class NamedTopics:
                 "raise its max_topics; then: walstream run",
             )
         self._names.add(name)
+
+    def _own_topic(self, table: Table) -> str | None:
+        try:
+            return self._router.topic(table.schema, table.name)
+        except ConfigError:  # it cannot have one, and needs none
+            return None
 
     def keep_out(self, topic: str, table: Table) -> None:
         """Raise HistoryError for a table whose topic such records have already."""

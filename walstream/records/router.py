@@ -21,6 +21,9 @@ _MAX_TOPIC: Final = 249  # Kafka's limit
 _WILD: Final = frozenset("*?")
 _ILLEGAL: Final = re.compile(rb"[^a-zA-Z0-9._-]")
 _ILLEGAL_IN_TEXT: Final = re.compile(r"[^a-zA-Z0-9._-]")
+_UNCLEAR: Final = re.compile(  # and a _ that would look like a spelled byte's
+    rb"[^a-zA-Z0-9._-]|_(?=x[0-9A-F]{2}[^a-zA-Z0-9.-])"
+)
 _FIRST_PLANE: Final = 0xFFFF
 
 
@@ -43,9 +46,16 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 def topic_part(text: str) -> str:
     """Spell a name with what a topic's name can hold: other bytes become `_xHH_`."""
-    return _ILLEGAL.sub(
-        lambda found: b"_x%02X_" % found.group()[0], text.encode()
-    ).decode()
+    return _ILLEGAL.sub(_spelled, text.encode()).decode()
+
+
+def distinct_part(text: str) -> str:
+    """Spell a value likewise, but no two of them alike."""
+    return _UNCLEAR.sub(_spelled, text.encode()).decode()
+
+
+def _spelled(found: re.Match[bytes]) -> bytes:
+    return b"_x%02X_" % found.group()[0]
 
 
 def underscored(text: str) -> str:

@@ -2,12 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 
-from walstream.config.handler import FilterHandler, MaskHandler, PackageHandler
+from walstream.config import Config
+from walstream.config.handler import (
+    FilterHandler,
+    MaskHandler,
+    OutboxHandler,
+    PackageHandler,
+)
 from walstream.config.sink import HandledSink
 from walstream.errors import ConfigError, Repair
 from walstream.op import Table
 from walstream.postgres.catalog import TableFacts
-from walstream.records.handlers.chain import Chain, Spec
+from walstream.records.handlers.chain import Chain, Spec, is_outbox
+from walstream.records.named_topics import MAX_NAMED_TOPICS
 from walstream.records.router import matches
 from walstream.sources.routers import Routers, make_full
 
@@ -24,6 +31,26 @@ def handler_specs(sink: HandledSink) -> tuple[Spec, ...]:
         )
         for one in sink.handlers
     )
+
+
+def max_topics(sink: HandledSink) -> int:
+    """Return how many topics the records of a sink's handlers may name."""
+    told = [one.max_topics for one in sink.handlers if isinstance(one, OutboxHandler)]
+    return max(told, default=MAX_NAMED_TOPICS)
+
+
+def outbox_sinks(config: Config, source: str, table: str) -> list[str]:
+    """Name the sinks of a source to which a table, `schema.table`, is an outbox."""
+    return [
+        name
+        for name in config.sources[source].sinks
+        if is_outbox(handler_specs(config.sinks[name]), table)
+    ]
+
+
+def is_backfilled(config: Config, source: str, table: str) -> bool:
+    """Return whether some sink takes a table's existing rows: no outbox does."""
+    return len(outbox_sinks(config, source, table)) < len(config.sources[source].sinks)
 
 
 def handler_problems(
@@ -46,6 +73,14 @@ def handler_problems(
 def _problems(
     routers: Routers, name: str, sink: HandledSink, tables: list[TableFacts]
 ) -> Iterator[ConfigError]:
+    if name in routers.packaged and any(
+        isinstance(one, OutboxHandler) for one in sink.handlers
+    ):
+        yield ConfigError(
+            "outbox makes finished records, and a sink of a package takes only ops",
+            hint="give the outbox a sink of kind kafka",
+        )
+        return
     try:
         chain = Chain(handler_specs(sink))
         for facts in tables:
@@ -59,8 +94,12 @@ def _problems(
     yield from chain.idle(map(_table, tables))
     specs = handler_specs(sink)
     for number, one in enumerate(sink.handlers):
-        if isinstance(one, FilterHandler) and one.column:
+        if isinstance(one, FilterHandler) and one.column and _compares_old_rows(one):
             yield from _undecidable(one, Chain(specs[:number]), tables)
+
+
+def _compares_old_rows(handler: FilterHandler) -> bool:
+    return not {"update", "delete"}.isdisjoint(handler.operations)
 
 
 def _table(facts: TableFacts) -> Table:

@@ -34,10 +34,11 @@ from walstream.pipeline.sinks.wrapper import (
 )
 from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
-from walstream.records.handlers.chain import Chain
+from walstream.records.handlers import OUTBOX
+from walstream.records.handlers.chain import Chain, is_outbox
 from walstream.sources.context import SourceContext
 from walstream.sources.epoch import epoch_of
-from walstream.sources.handlers import handler_problems, handler_specs
+from walstream.sources.handlers import handler_problems, handler_specs, max_topics
 from walstream.sources.routers import Routers
 from walstream.telemetry.fields import SINK, TOPIC
 from walstream.telemetry.meter import Meter
@@ -79,8 +80,11 @@ class SinkSet:
 
     @property
     def want_facts(self) -> bool:
-        """Return whether some sink's format writes what only the catalog says."""
-        return any(wants_facts(one.format) for one in self._routers.configs.values())
+        """Return whether some sink's records hold what only the catalog says."""
+        return any(
+            wants_facts(one.format) or any(s.kind == OUTBOX for s in handler_specs(one))
+            for one in self._routers.configs.values()
+        )
 
     @property
     def want_messages(self) -> bool:
@@ -97,9 +101,10 @@ class SinkSet:
 
     def expect(self, schema: str, table: str) -> None:
         """Look at the topics of one more table from the start."""
-        for name in self._routers.configs:
+        for name, config in self._routers.configs.items():
             topic = self._routers[name].topic(schema, table)
-            if topic is not None:
+            outbox = is_outbox(handler_specs(config), f"{schema}.{table}")
+            if topic is not None and not outbox:
                 self._seen_topics.setdefault(name, set()).add(topic)
 
     def header(self, origin: str) -> bytes:
@@ -161,6 +166,7 @@ class SinkSet:
             strict=config.strict,
             meter=self.meter.sink(name),
             frozen_after_ms=self.frozen_after_ms,
+            max_named_topics=max_topics(config),
         )
         if isinstance(config, LogSink):
             return DrySink(rules, router, says=True, values=config.values)
@@ -168,8 +174,13 @@ class SinkSet:
             return DrySink(rules, router, says=False)
         # a backlog may hold tables that are gone: their topics count for the limits
         seen = self._seen_topics.setdefault(name, set())
-        topics = {router.topic(table.schema, table.name) for table in tables} | seen
-        topics |= self._routers.beside(name)
+        specs = handler_specs(config)
+        topics = {
+            router.topic(table.schema, table.name)
+            for table in tables
+            if not is_outbox(specs, table.full_name)
+        }
+        topics |= seen | self._routers.beside(name)
         return _maker(config)(
             replace(
                 rules,

@@ -37,6 +37,7 @@ SECTIONS: Final = {
     '`[[sinks.NAME.handlers]]`, kind `"rename_columns"`': "RenameColumnsHandler",
     '`[[sinks.NAME.handlers]]`, kind `"mask"`': "MaskHandler",
     '`[[sinks.NAME.handlers]]`, kind `"filter"`': "FilterHandler",
+    '`[[sinks.NAME.handlers]]`, kind `"outbox"`': "OutboxHandler",
     "`[[sinks.NAME.handlers]]`, a kind that a package adds": "PackageHandler",
     "`[sinks.NAME.debezium]`": "Debezium",
     "`[sinks.NAME.messages]`": "Messages",

@@ -18,6 +18,7 @@ sinks = ["log"]
 [sinks.log]
 kind = "log"
 """
+OUTBOX = 'kind = "outbox"\ntables = ["public.o"]'
 CANARY = "cAnArY-cAnArY-cAnArY"
 
 
@@ -50,6 +51,20 @@ def loaded(folder: Path, *handlers: str) -> Config:
             'kind = "filter"\ncolumn = "a"\nequals = "a"\nis_null = true',
             "write column with one of equals",
         ),
+        ('kind = "outbox"', "tables: is missing"),
+        ('kind = "outbox"\ntables = []', "tables: is empty"),
+        (f'{OUTBOX}\ntopic = "a b{{value}}"', 'topic: "a b{value}" is not a valid'),
+        (f'{OUTBOX}\ntopic = "a.{{schema}}"', 'topic: "a.{schema}" is not a valid'),
+        (f'{OUTBOX}\nkey = ""', "key: is empty"),
+        (f'{OUTBOX}\nheaders = {{ id = "a" }}', "the header id is the event's"),
+        (f'{OUTBOX}\nenvelope = {{ a = "a" }}', "raw has no place for envelope"),
+        (f'{OUTBOX}\nnulls = "keep"', "raw has no place for envelope or nulls"),
+        (
+            f'{OUTBOX}\npayload_form = "expand"\nenvelope = {{ payload = "a" }}',
+            "the field payload is there",
+        ),
+        (f"{OUTBOX}\nschemas = true", "schemas needs key_form json, or another"),
+        (f"{OUTBOX}\nmax_topics = 0", "max_topics: is 0: write a number from 1 on"),
         ('kind = "passthrough"\ntables = ["t"]', 'tables[0]: "t" cannot match a table'),
     ],
 )
@@ -70,6 +85,7 @@ def test_a_secret_is_shown_nowhere_and_the_rest_is_read_again(tmp_path: Path) ->
         f'kind = "mask"\ncolumns = ["a"]\nsecret = "{CANARY}"',
         'kind = "rename_columns"\ncolumns = { a = "b c" }',
         'kind = "filter"\ncolumn = "a"\none_of = ["x", "y"]',
+        f'{OUTBOX}\nkey = "k"\ntopic = "o.{{value}}"\nheaders = {{ "a b" = "c" }}',
     )
     assert isinstance(config.sinks["log"].handlers[0], MaskHandler)
     shown = mask(config)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from walstream.config import Sink, Source
-from walstream.config.reachable_topics import overlap, topics_of
+from walstream.config.reachable_topics import feeds, overlap, topics_of
 
 SOURCES: TypeAdapter[dict[str, Source]] = TypeAdapter(dict[str, Source])
 SINKS: TypeAdapter[dict[str, Sink]] = TypeAdapter(dict[str, Sink])
@@ -69,3 +69,23 @@ def test_a_publication_as_it_is_holds_tables_of_schemas() -> None:
     topics = topics_of("k", *given)
     assert any(overlap(topic, "app.public.orders") for topic in topics)
     assert not any(overlap(topic, "app.message") for topic in topics)
+
+
+def test_events_of_an_outbox_go_beside_the_tables() -> None:
+    sources = SOURCES.validate_python(
+        {"one": {"kind": "postgres", "dsn": "host=/run", "sinks": ["k"]}}
+    )
+    outbox = {"kind": "outbox", "tables": ["public.o"], "topic": "event.{value}"}
+    sinks = SINKS.validate_python(
+        {
+            "k": {
+                "kind": "kafka",
+                "topic": "tables",
+                "producer": {"bootstrap.servers": "a:1"},
+                "handlers": [outbox],
+            }
+        }
+    )
+    assert topics_of("k", sources, sinks) == ["event.*", "tables"]
+    (feed,) = feeds(sources, sinks)
+    assert "event.*" in feed.asides

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from tests.support.runtime import altered
-from walstream.errors import Restart
+from walstream.errors import HistoryError, Restart
 from walstream.formats.context import Context
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
@@ -130,4 +130,19 @@ def test_a_record_of_many_bytes_goes_alone(*, handled: bool) -> None:
 
     assert taken(7 << 20)
     assert not taken(9 << 20)
+    sink.close()
+
+
+def test_a_table_does_not_go_where_records_are_that_are_no_ops() -> None:
+    topics = NoTopics()
+    topics.known["late"] = Topic("late", "id", 3, 1 << 20)
+    router = Router("s", RoutingRules({}, "{table}", ""))
+    sink = KafkaSink(RULES, router, cast("Topics", topics), producer=PRODUCER)
+    assert sink.ready()
+    other = Table("public", "outbox", ("id",), (0,))
+    op = ReplicationOp(Kind.INSERT, other, 7, 1, new=["1"])
+    sink.put(ProducerRecord(b"k", b"v", "late"), op, Transaction(7))
+    late = Table("public", "late", ("id",), (0,))
+    with pytest.raises(HistoryError, match="its readers would meet ops"):
+        sink.send(ReplicationOp(Kind.INSERT, late, 7, 2, new=["1"]), Transaction(7))
     sink.close()

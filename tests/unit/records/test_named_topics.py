@@ -48,6 +48,13 @@ def test_its_tables_own_topic_is_no_other_and_does_not_count() -> None:
         topics.admit("app.outbox", ORDERS)
 
 
+def test_a_table_that_can_have_no_topic_may_name_one() -> None:
+    strict = Router("app", RoutingRules({}, "", "", strict=True))
+    topics = NamedTopics(strict, 1)
+    topics.admit("event.a", OUTBOX)
+    assert "event.a" in topics
+
+
 def test_one_more_than_allowed_stops() -> None:
     topics = named()
     for name in ("a", "b", "a"):

@@ -206,3 +206,10 @@ def test_partition_key_that_the_table_lacks_stops() -> None:
 )
 def test_a_name_is_spelled_as_debezium_does(name: str, spelled: str) -> None:
     assert underscored(name) == spelled == names.topic("", "", name)
+
+
+def test_topics_of_tables_are_known_once_they_were_asked_for() -> None:
+    made = router({"public.m": TopicMapping("mapped")}, fallback="rest")
+    topic = made.topic("public", "t") or ""
+    assert all(map(made.serves, ("mapped", "rest", topic)))
+    assert not made.serves("other")

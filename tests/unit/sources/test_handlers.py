@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from tests.support.table_facts import table_facts
-from walstream.config import Config, load
+from walstream.config import Config, LogSink, load
 from walstream.postgres.catalog import TableFacts
-from walstream.sources.handlers import handler_problems, handler_specs
+from walstream.sources.handlers import (
+    handler_problems,
+    handler_specs,
+    is_backfilled,
+    max_topics,
+    outbox_sinks,
+)
 from walstream.sources.routers import Routers
 
 TEXT = """
@@ -101,6 +107,11 @@ def test_a_filter_needs_old_rows_that_tell(
     assert all("REPLICA IDENTITY FULL;" in error.repair.sql for error in errors)
 
 
+def test_a_filter_of_inserts_needs_no_old_row(tmp_path: Path) -> None:
+    assert problems(tmp_path, FILTER, table())
+    assert not problems(tmp_path, FILTER + '\noperations = ["insert"]', table())
+
+
 def test_a_filter_knows_a_renamed_column(tmp_path: Path) -> None:
     rename = 'kind = "rename_columns"\ncolumns = {{ {} = "tenant", tenant = "x" }}'
     both = f"{rename}\n[[sinks.log.handlers]]\n{FILTER}"
@@ -116,3 +127,35 @@ def test_what_is_made_of_it_is_what_was_written(tmp_path: Path) -> None:
     (spec,) = handler_specs(configured(tmp_path, DROP.format("note")).sinks["log"])
     assert (spec.kind, spec.tables) == ("drop_columns", ("*",))
     assert spec.settings == {"columns": ["note"]}
+
+
+OUTBOX = """
+kind = "outbox"
+tables = ["public.o*"]
+id = "id"
+key = "tenant"
+route = "note"
+payload = "note"
+max_topics = 7
+"""
+
+
+def test_an_outbox_has_no_rows_to_backfill(tmp_path: Path) -> None:
+    config = configured(tmp_path, OUTBOX)
+    assert outbox_sinks(config, "app", "public.orders") == ["log"]
+    assert not is_backfilled(config, "app", "public.orders")
+    assert is_backfilled(config, "app", "public.t")
+    assert max_topics(config.sinks["log"]) == 7
+    other = config.model_copy(
+        update={"sinks": {**config.sinks, "more": LogSink(kind="log")}}
+    )
+    other.sources["app"].sinks.append("more")  # which takes its rows
+    assert is_backfilled(other, "app", "public.orders")
+    assert max_topics(other.sinks["more"]) == 1000
+
+
+def test_columns_of_an_outbox_are_looked_for_at_start(tmp_path: Path) -> None:
+    assert not problems(tmp_path, OUTBOX, table("orders"))
+    wrong = OUTBOX.replace('payload = "note"', 'payload = "body"')
+    (said,) = problems(tmp_path, wrong, table("orders"))
+    assert "outbox: table 'public.orders' has no column body" in said

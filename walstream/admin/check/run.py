@@ -31,9 +31,10 @@ from walstream.finding import Finding, Severity, warning
 from walstream.lsn import WAL_PAGE_HEADER
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
+from walstream.records.handlers.chain import is_outbox
 from walstream.records.router import Unmapped
 from walstream.service import feature_support
-from walstream.sources.handlers import handler_problems
+from walstream.sources.handlers import handler_problems, handler_specs
 from walstream.sources.postgres.publications import read_anew
 from walstream.sources.routers import NotFull, Routers
 from walstream.status.instance import Streaming, streaming
@@ -288,7 +289,10 @@ def _topics(
 ) -> tuple[set[str], list[Finding]]:
     """Name the topics of the tables, and the tables that can have none."""
     topics, findings = routers.beside(sink), []
+    specs = handler_specs(routers.configs[sink])
     for table in tables:
+        if is_outbox(specs, table.full_name):
+            continue
         try:
             topic = routers[sink].topic(table.schema, table.name)
         except ConfigError as error:

@@ -108,6 +108,7 @@ class DrySink:
         if topic is None:
             self._aims.drop(op.table)
         else:
+            self._rules.meter.tables.of(op.table.full_name).ops += 1
             self._say(op, topic, record.key, record.value)
 
     def _say(

@@ -16,7 +16,7 @@ import structlog
 from walstream.errors import HistoryError, Transient
 from walstream.formats.placeholder import weight
 from walstream.lsn import show
-from walstream.op import ReplicationOp
+from walstream.op import ReplicationOp, Table
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.ports import NamedSink
@@ -89,6 +89,9 @@ class HandlerSink(FrontSink):
     @property
     def in_flight(self) -> int:
         return self._sink.in_flight + len(self._batch)
+
+    def knows(self, table: Table) -> bool:
+        return self._chain.is_outbox(table) or self._sink.knows(table)
 
     def ready(self) -> bool:
         if not self._sink.ready():

@@ -12,10 +12,12 @@ from walstream.op import ReplicationOp, Table
 from walstream.records.handlers.columns import DropColumns, RenameColumns
 from walstream.records.handlers.filter import Filter
 from walstream.records.handlers.mask import Mask
+from walstream.records.handlers.outbox import Outbox
 from walstream.records.producer_record import ProducerRecord
 
 __all__ = [
     "HANDLERS",
+    "OUTBOX",
     "Handler",
     "MakeHandler",
     "Out",
@@ -52,12 +54,14 @@ class Passthrough:
         yield op
 
 
+OUTBOX: Final = "outbox"
 HANDLERS: Final[dict[str, MakeHandler]] = {
     "passthrough": Passthrough,
     "drop_columns": DropColumns,
     "rename_columns": RenameColumns,
     "mask": Mask,
     "filter": Filter,
+    OUTBOX: Outbox,
 }
 
 

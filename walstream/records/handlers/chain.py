@@ -10,7 +10,13 @@ from typing import Final
 from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.op import ReplicationOp, Table
-from walstream.records.handlers import Handler, Out, ProducerRecord, handler_of
+from walstream.records.handlers import (
+    OUTBOX,
+    Handler,
+    Out,
+    ProducerRecord,
+    handler_of,
+)
 from walstream.records.router import matches
 
 _MAX_TABLES: Final = 65_536
@@ -23,6 +29,18 @@ class Spec:
     kind: str
     tables: tuple[str, ...]  # patterns of schema.table
     settings: HandlerSettings = field(repr=False)  # a secret, for one
+
+
+def is_outbox(specs: Iterable[Spec], table: str) -> bool:
+    """Return whether a table, `schema.table`, is an outbox behind these handlers.
+
+    Its rows go to other topics than its own, and those that it has already are a
+    queue's past: no backfill sends them.
+    """
+    return any(
+        spec.kind == OUTBOX and any(matches(pattern, table) for pattern in spec.tables)
+        for spec in specs
+    )
 
 
 class Unhandled(WalstreamError):
@@ -93,6 +111,10 @@ class Chain:
                     following += _handled(step.spec.kind, handler, one)
             ops = following
         return ops
+
+    def is_outbox(self, table: Table) -> bool:
+        """Return whether a table is one, behind these handlers."""
+        return is_outbox((step.spec for step in self._steps), table.full_name)
 
     def shape(self, table: Table) -> Table:
         """Return what becomes of a table; raise ConfigError for what it cannot have."""

@@ -23,13 +23,14 @@ from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.postgres.server import Server
 from walstream.postgres.snapshot_holder import Holder, backfilling
 from walstream.postgres.start_table import Decision, Step, decide
+from walstream.sources.handlers import is_backfilled
 from walstream.sources.postgres.backfill import prerequisites
 from walstream.sources.postgres.backfill.publication_filter import published
 from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
 from walstream.sources.postgres.stored_state import INTENT, SlotIntent, stored_of
 from walstream.state.store import LmdbStore
-from walstream.telemetry.fields import HINT, LSN, SLOT
+from walstream.telemetry.fields import HINT, LSN, SLOT, TABLE
 
 _log = structlog.get_logger()
 
@@ -114,7 +115,7 @@ class Beginning:
             self.check(connection, captured, create=True)
             preflight.check(connection, self._capture, captured)
             self._capture.establish(connection)
-            tables = published(connection, self._capture.read)
+            tables = self._backfilled(connection)
             self._positions.write(self._backfill.begin(0, tables))
         elif record.failed:  # once more: what was wrong may be mended
             self.check(connection, captured, create=False)
@@ -228,7 +229,21 @@ class Beginning:
         """Name what is to be backfilled."""
         if not self._initial:
             return []
-        return published(connection, self._capture.read)
+        return self._backfilled(connection)
+
+    def _backfilled(self, connection: Connection) -> list[str]:
+        """Name the tables whose rows go out, but for those of outboxes."""
+        config, name = self._site.config, self._site.name
+        tables = []
+        for table in published(connection, self._capture.read):
+            if is_backfilled(config, name, table):
+                tables.append(table)
+            else:
+                _log.info(
+                    "table is an outbox: its existing rows are not sent",
+                    **{TABLE: table},
+                )
+        return tables
 
     def _remember(self, server: Server, point: Lsn, tables: list[str]) -> None:
         source = self._site.source

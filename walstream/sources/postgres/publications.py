@@ -1,13 +1,14 @@
 """The publications of one source, as its stream captures and watches them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from walstream.config import PostgresSource
+from walstream.config import Config, PostgresSource
 from walstream.pipeline.ports import StateStore
 from walstream.postgres.capture import Capture
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.selection import selection_of
+from walstream.sources.handlers import is_backfilled
 from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.incremental import progress as beside_stream
@@ -18,6 +19,7 @@ from walstream.sources.postgres.incremental.progress import (
 
 
 def capture_of(
+    config: Config,
     name: str,
     source: PostgresSource,
     positions: StateStore,
@@ -40,21 +42,25 @@ def capture_of(
         source.publication,
         selection_of(source),
         keep=positions.write,
-        grown=partial(_ask_first, progress, source.backfill_where)
-        if source.backfill == "initial"
-        else lambda _: None,
+        grown=_grown(config, name, source, progress),
         mending=mending,
     )
 
 
-def _ask_first(
-    progress: IncrementalProgress, where: Mapping[str, str], tables: Sequence[str]
-) -> None:
-    """Ask for what existing rows are to be sent of tables that came in."""
-    progress.ask(name for name in tables if name not in where)
-    for name in tables:
-        if name in where:
-            progress.ask([name], where=where[name])
+def _grown(
+    config: Config, name: str, source: PostgresSource, progress: IncrementalProgress
+) -> Callable[[Sequence[str]], None]:
+    """Return what asks for rows of tables that joined, where some sink takes them."""
+    where = source.backfill_where
+
+    def ask(tables: Sequence[str]) -> None:
+        taken = [table for table in tables if is_backfilled(config, name, table)]
+        progress.ask(table for table in taken if table not in where)
+        for table in taken:
+            if table in where:
+                progress.ask([table], where=where[table])
+
+    return ask if source.backfill == "initial" else lambda _: None
 
 
 def read_anew(

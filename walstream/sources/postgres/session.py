@@ -88,7 +88,7 @@ class SourceSession:
             asked=self._only,
             hear=hear,
         )
-        self._capture = capture_of(name, source, positions, progress)
+        self._capture = capture_of(config, name, source, positions, progress)
         self._backfill = SnapshotBackfill(self._site)
         self._beginning = Beginning(
             self._site, positions, options, self._capture, self._backfill

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from walstream.errors import ConfigError, Transient
+from walstream.errors import ConfigError, HistoryError, Transient
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.records.handlers import HANDLERS, Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Spec, Unhandled
@@ -33,6 +33,8 @@ class Doubling:
     def handle(self, op: ReplicationOp) -> Iterator[Out]:
         if "wait" in (op.new or ()):
             raise Transient("later")
+        if "stop" in (op.new or ()):
+            raise HistoryError("no further")
         if "bad" in (op.new or ()):
             raise ValueError("row of s3cret")
         yield op
@@ -89,6 +91,17 @@ def test_what_is_never_taken_says_no_value() -> None:
 def test_what_may_pass_is_said_as_it_is() -> None:
     with pytest.raises(Transient, match="later"):
         Chain([spec("double")]).handle(insert("wait", "", ""))
+
+
+def test_what_stops_the_sink_is_said_as_it_is() -> None:
+    with pytest.raises(HistoryError, match="no further"):
+        Chain([spec("double")]).handle(insert("stop", "", ""))
+
+
+def test_an_outbox_is_one_for_its_tables() -> None:
+    chain = Chain([spec("double"), spec("outbox", ("public.o*",))])
+    assert chain.is_outbox(Table("public", "orders", ("id",)))
+    assert not chain.is_outbox(TABLE)
 
 
 def test_a_handler_that_cannot_be_made_is_refused_without_its_words() -> None:

@@ -16,7 +16,7 @@ from walstream.formats.context import Context
 from walstream.kafka.bulk_producer import BulkProducer, Outgoing
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, postgres_time
-from walstream.records.handlers.chain import Chain, Spec
+from walstream.records.handlers.chain import Chain, Spec, is_outbox
 from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
 from walstream.records.partitioner import for_all
 from walstream.records.record_key import with_own_key
@@ -77,7 +77,9 @@ class TaskSink:
         table = chunk.relation.table
         self._target = target
         self._chunk = chunk
-        self._route: Route | None = target.router.route(table, target.context.origin)
+        self._route: Route | None = None
+        if not is_outbox(target.handlers, table.full_name):
+            self._route = target.router.route(table, target.context.origin)
         make = encoder_of(target.format)
         context = replace(target.context, backfill=True)
         self._encoder = make(table, context)

@@ -36,6 +36,10 @@ class Odd:
             raise ValueError("s3cret")
         if value == "record":
             yield ProducerRecord(b"k", str(number).encode())
+        if value == "named":
+            yield ProducerRecord(b"k", b"v", "topic")
+        if value == "null":
+            yield ProducerRecord(None, b"v")
         if value == "elsewhere":
             other = Table("public", "u", ("id", "v"), (0,))
             yield ReplicationOp(Kind.INSERT, other, 8, 0, new=op.new)
@@ -86,3 +90,10 @@ def test_a_handler_that_cannot_now_is_waited_for() -> None:
 def test_a_row_stays_in_the_topics_that_the_task_knows() -> None:
     with pytest.raises(ConfigError, match="another topic"):
         rows().made(OP, [["1", "elsewhere"]], 0)
+
+
+@pytest.mark.parametrize("value", ["named", "null"])
+def test_records_of_which_tasks_know_too_little_are_refused(value: str) -> None:
+    with pytest.raises(ConfigError, match="tasks of Spark cannot send them") as caught:
+        rows().made(OP, [["1", value]], 7)
+    assert "walstream backfill public.t" in caught.value.hint
