@@ -50,4 +50,4 @@ class MessageFlow:
 
 
 def _nobody(_prefix: str, _content: bytes) -> None:
-    """Hear of no message."""
+    """Drop it: nobody waits for messages."""

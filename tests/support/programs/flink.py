@@ -48,11 +48,9 @@ def table_of(
     )
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
     classes = ":".join(map(str, jars(*_JARS)))
+    java = [find_java(), "-Xmx512m", "-XX:TieredStopAtLevel=1", *opened]
     said = subprocess.run(
-        [
-            *(find_java(), "-Xmx512m", "-XX:TieredStopAtLevel=1", *opened),
-            *("-cp", classes, str(_SOURCE), create, "SELECT * FROM changes"),
-        ],
+        [*java, "-cp", classes, str(_SOURCE), create, "SELECT * FROM changes"],
         capture_output=True,
         text=True,
         check=False,

@@ -1,6 +1,6 @@
 """The publications of one source, as its stream captures and watches them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from walstream.config import Config, PostgresSource
