@@ -43,6 +43,7 @@ def explained(beside: Beside) -> tuple[set[str], list[Found]]:
 def compared(beside: Beside) -> Iterator[Found]:
     """Yield each difference of the records that both have written."""
     theirs, ours = map(tables_topics, (beside.theirs.records, beside.ours.records))
+    yield from _alone(beside, theirs, ours)
     assert {f"{OURS}{topic}" for topic in theirs} == ours.keys()
     for variant in beside.variants:
         for schema, table in beside.seen:
@@ -52,6 +53,20 @@ def compared(beside: Beside) -> Iterator[Found]:
                 yield from _of_topic(
                     theirs[topic], ours[f"{OURS}{topic}"], variant, known
                 )
+
+
+def _alone(
+    beside: Beside, theirs: dict[str, list[Record]], ours: dict[str, list[Record]]
+) -> Iterator[Found]:
+    """Take out topics of theirs that have existing rows alone, and yield each."""
+    for variant in beside.variants:
+        for schema, table in beside.seen:
+            topic = topic_of(beside.name(variant), schema, table)
+            if topic in theirs and f"{OURS}{topic}" not in ours:
+                count = str(len(theirs.pop(topic)))
+                known = beside.table(schema, table)
+                only = Difference(("topic",), count, None)
+                yield Found(topic, only, known, variant.options, existing=True)
 
 
 def _of_topic(
@@ -73,8 +88,11 @@ def _of_topic(
     for their, our in pairs:
         where = f"{their.topic}/{their.partition}, record {their.offset}"
         moved = any(name == "__debezium.oldkey" for name, _ in our.headers or ())
+        existing = '"op":"r"' in (value_of(our) or "")
         for one in _of_records(their, our):
-            yield Found(where, one, table, variant.options, variant.unwrapped, moved)
+            yield Found(
+                where, one, table, variant.options, variant.unwrapped, moved, existing
+            )
 
 
 def _first(both: Sequence[Sequence[Record]]) -> str:

@@ -18,6 +18,8 @@ from walstream.formats.debezium import DebeziumOptions
 _PAGE: Final = File(__file__).parents[3] / "docs" / "debezium.md"
 _HEADING: Final = "## Where walstream differs"
 _TIMES: Final = {"ts_ms", "ts_us", "ts_ns"}
+_OF_SNAPSHOT: Final = {"snapshot", "lsn", "__lsn", "txId", *_TIMES}
+_CALENDAR: Final = re.compile("date|timestamp")
 _INFINITE: Final = {"9223372036825200000", "-9223372036832400000"}
 _LEAST, _GREATEST = str(-(2**63)), str(2**63 - 1)
 _INFINITE_INTERVALS: Final = {_LEAST, _GREATEST, '"infinity"', '"-infinity"'}
@@ -30,6 +32,7 @@ class Column:
 
     type: str  # as format_type prints it
     default: str = ""
+    generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class TableOf:
     """What the rules have to know of the table that a record is of."""
 
     columns: Mapping[str, Column]
+    is_partition: bool
     key: str = "primary key"  # or "index", "nothing", "unique index", ""
 
 
@@ -50,6 +54,7 @@ class Found:
     options: DebeziumOptions
     unwrapped: bool = False
     moved: bool = False  # to another key
+    existing: bool = False  # before the stream began
 
     @property
     def path(self) -> Path:
@@ -142,7 +147,8 @@ def _nanoseconds(found: Found) -> bool:
 
 def _default_for_null(found: Found) -> bool:
     has_default = bool(found.column.default)
-    return has_default and found.ours == "null" and not found.in_schema
+    is_null = found.difference.ours == "null"
+    return has_default and is_null and not found.in_schema
 
 
 def _not_sent(found: Found) -> bool:
@@ -181,7 +187,19 @@ RULES: Final[dict[str, Rule]] = {
     "`source.origin`, `origin_lsn`": lambda found: (
         _ends("source", "origin")(found) or _ends("source", "origin_lsn")(found)
     ),
+    "existing rows of a partition that is published by its root": lambda found: (
+        found.path == ("topic",) and found.table.is_partition
+    ),
     "`source.version`": _ends("source", "version"),
+    "`source` of an existing row": lambda found: (
+        found.existing and found.path[-1].removeprefix("__source_") in _OF_SNAPSHOT
+    ),
+    "existing rows: dates and timestamps before 1582, and infinite dates": lambda found: (
+        found.existing and _CALENDAR.match(found.column.type) is not None
+    ),
+    "existing rows: generated columns": lambda found: (
+        found.existing and found.column.generated and found.difference.ours is None
+    ),
     "key under REPLICA IDENTITY USING INDEX": _of_key("index"),
     "key under REPLICA IDENTITY NOTHING": _of_key("nothing"),
     "key of a table without a primary key": _of_key("unique index"),
