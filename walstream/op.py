@@ -150,6 +150,22 @@ class LargeOp(ReplicationOp):
     """An op with placeholders for large values: only sinks that know them get it."""
 
 
+@dataclass(frozen=True, slots=True)
+class MessageOp:
+    """A message of pg_logical_emit_message. It takes no seq_id.
+
+    Outside of a transaction it has no xid, its `lsn` is its own, and its `commit_time`
+    is when it was read.
+    """
+
+    prefix: str
+    content: bytes
+    lsn: Lsn  # of the commit record
+    row_lsn: Lsn  # its own
+    xid: int | None
+    commit_time: int  # microseconds since 2000-01-01 UTC
+
+
 def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:
     """Split an Update of a key: Delete of the old row, Insert of the new one.
 

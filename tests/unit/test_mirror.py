@@ -19,6 +19,7 @@ DRIVEN_BY = {
         "test_seven_rows_by_three_come_in_three_polls_of_an_instance_that_is_asked"
     ),
     "walstream/pipeline/outage.py": "unit/kafka/test_connection_errors.py",
+    "walstream/records/producer_record.py": "unit/kafka/test_record_sink.py",
     "walstream/sources/figures.py": "unit/sources/test_stream_metrics.py",
     "walstream/kafka/lent_login.py": (
         "integration/test_brokers_elsewhere.py: test_a_wrong_password_is_told_as_ever"

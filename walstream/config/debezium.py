@@ -8,9 +8,10 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from walstream.config.field import DistinctNames, Section
+from walstream.config.field import DistinctNames, OptionalDuration, Section
 
 FORMATS: Final = frozenset({"debezium", "debezium_row"})
+HEARTBEAT_TOPIC: Final = "__debezium-heartbeat"  # topics of heartbeats begin with it
 _DEFAULTS: Final = {"tombstones": True, "on_truncate": "skip"}
 _Adjustment = Literal["none", "avro", "avro_unicode"]
 
@@ -86,6 +87,11 @@ class Debezium(Section):
         default=False,
         description="Fill the field transaction of each record "
         "(provide.transaction.metadata).",
+    )
+    heartbeat: OptionalDuration = Field(
+        default=0.0,
+        description="Interval of the records in __debezium-heartbeat.NAME "
+        '(heartbeat.interval.ms); "" for none.',
     )
     position_header: bool = Field(
         default=True,

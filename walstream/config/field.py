@@ -37,6 +37,7 @@ SHORTEST_TOKEN: Final = 16
 FORMATS: Final = ("op", "event", "tungsten", "debezium", "debezium_row", "row")
 
 _TOPIC: Final = re.compile(rf"[a-zA-Z0-9._-]{{1,{TOPIC_LENGTH}}}")
+_POINTER: Final = re.compile(r"(?:/(?:[^/~]|~[01])*)+")
 _TEMPLATE: Final = re.compile(r"(?:[a-zA-Z0-9._-]|\{(?:source|schema|table)\})*")
 _AFTER: Final = re.compile(r"after:-?[0-9]{1,20}")
 _LISTEN: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
@@ -145,6 +146,22 @@ def _topic(name: str) -> str:
 def _txinfo(name: str) -> str:
     _topic(name.replace("{source}", "x"))
     return name
+
+
+def _message_topic(template: str) -> str:
+    if template:
+        filled = template.replace("{source}", "x").replace("{prefix}", "x")
+        _topic(filled)
+    return template
+
+
+def _json_pointer(pointer: str) -> str:
+    if pointer and not _POINTER.fullmatch(pointer):
+        _refuse(
+            'is not a JSON pointer (RFC 6901): write "/id", or "/order/id" for a field '
+            "of a field; ~ is ~0 in it, and a slash of a name is ~1"
+        )
+    return pointer
 
 
 def _template(template: str) -> str:
@@ -293,6 +310,8 @@ Embedded = Annotated[
 ]
 OptionalNames = Annotated[list[str] | None, AfterValidator(_not_empty)]
 StopOrTopic = Annotated[str, AfterValidator(_or("stop", _topic))]
+MessageKey = Annotated[str, AfterValidator(_json_pointer)]
+MessageTopic = Annotated[str, AfterValidator(_message_topic)]
 TransactionInfo = Annotated[str, AfterValidator(_or("none", _or("records", _txinfo)))]
 PoisonPolicy = Annotated[str, AfterValidator(_or("stop", _or("skip", _topic)))]
 Properties = dict[

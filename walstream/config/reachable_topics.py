@@ -46,7 +46,7 @@ def feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator[
                     writes_ops=sink.format == "op",
                     brokers=brokers(sink.producer),
                     topics=frozenset(_topics(name, source, sink)),
-                    asides=frozenset({sink.txinfo_topic(name)}),
+                    asides=frozenset(topic for _, topic in sink.asides(name)),
                 )
 
 
@@ -69,7 +69,7 @@ def shared_topic(one: Feed, other: Feed) -> str:
     for topic in sorted(one.topics & other.topics):
         return topic
     for here, there in ((one, other), (other, one)):
-        for pattern in sorted(filter(_is_wild, here.topics)):
+        for pattern in sorted(filter(is_wild, here.topics)):
             for topic in sorted(there.topics):
                 if overlap(pattern, topic):
                     return topic
@@ -78,7 +78,7 @@ def shared_topic(one: Feed, other: Feed) -> str:
 
 def overlap(one: str, other: str) -> bool:
     """Return True if some text matches both patterns."""
-    if _is_wild(one) or _is_wild(other):
+    if is_wild(one) or is_wild(other):
         return _overlap(one, other)
     return one == other
 
@@ -99,7 +99,8 @@ def _overlap(one: str, other: str) -> bool:
     return row[-1]
 
 
-def _is_wild(pattern: str) -> bool:
+def is_wild(pattern: str) -> bool:
+    """Return whether it has a wildcard."""
     return "*" in pattern or "?" in pattern
 
 
@@ -112,7 +113,7 @@ def _topics(name: str, source: Source, sink: KafkaSinkConfig) -> Iterator[str]:
             yield from _fill(sink.topic.replace("{source}", name), pattern)
     if sink.fallback_topic:
         yield sink.fallback_topic
-    if topic := sink.txinfo_topic(name):
+    for _, topic in sink.asides(name):
         yield topic
 
 
@@ -133,10 +134,10 @@ def _fill(template: str, pattern: str) -> Iterator[str]:
     """Yield the topics of matching tables; names hold dots, so each split counts."""
     template = template.replace("{schema}.{table}", "{both}")
     schema, dot, table = pattern.partition(".")
-    splits = {("*", "*")} if _is_wild(schema) else set()
+    splits = {("*", "*")} if is_wild(schema) else set()
     while dot:
         splits.add((schema, table))
-        if _is_wild(table):
+        if is_wild(table):
             splits.add((f"{schema}.*", "*"))
         following, dot, table = table.partition(".")
         schema = f"{schema}.{following}"

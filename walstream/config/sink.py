@@ -4,13 +4,13 @@ All kinds route and encode; `log` prints what a Kafka sink would send, and `disc
 throws it away.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from walstream import plugins
-from walstream.config.debezium import Debezium, with_defaults
+from walstream.config.debezium import HEARTBEAT_TOPIC, Debezium, with_defaults
 from walstream.config.field import (
     Duration,
     Embedded,
@@ -25,6 +25,7 @@ from walstream.config.field import (
     TransactionInfo,
 )
 from walstream.config.handler import Handler
+from walstream.config.messages import Messages
 from walstream.config.oauth import OAuth, with_oauth
 
 KeyForm = Literal["json", "concat", "event", "pkey", "pkeyus", "tspkey", "tspkeyus"]
@@ -152,12 +153,21 @@ class KafkaSinkConfig(RoutedSink):
         description="Where walstream writes how many rows of each table a transaction "
         "has: none, records (of format tungsten), or a topic's name, with {source}.",
     )
+    txinfo_form: Literal["", "walstream", "debezium"] = Field(
+        default="",
+        description="Records of such a topic: walstream, one for each transaction, or "
+        "debezium, its BEGIN and END; default: by the sink's format.",
+    )
     txinfo_max_rows: int = Field(
         default=10_000,
         ge=1,
         le=1_000_000,
         description="Largest transaction, in rows, whose records carry it; its rows "
         "wait in memory for the commit.",
+    )
+    messages: Messages = Field(
+        default=Messages(),
+        description="Logical messages (pg_logical_emit_message) as records.",
     )
     tombstones: bool = Field(
         default=False,
@@ -208,6 +218,24 @@ class KafkaSinkConfig(RoutedSink):
         if self.txinfo in {"none", "records"}:
             return ""
         return self.txinfo.replace("{source}", source)
+
+    @property
+    def has_debezium_txinfo(self) -> bool:
+        """Return whether the topic of transactions has Debezium's records."""
+        return (self.txinfo_form or self.format) in {"debezium", "debezium_row"}
+
+    def asides(self, source: str) -> Iterator[tuple[str, str]]:
+        """Yield the topics of a source's records that are no ops, with their options.
+
+        That of messages may be a pattern of * and ?.
+        """
+        name = self.debezium.name or source
+        if topic := self.txinfo_topic(source):
+            yield "txinfo", topic
+        for topic in self.messages.topics_in(self.format, source, name):
+            yield "messages", topic
+        if self.debezium.heartbeat:
+            yield "debezium", f"{HEARTBEAT_TOPIC}.{name}"
 
 
 class LogSink(RoutedSink):

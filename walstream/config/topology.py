@@ -11,7 +11,13 @@ from typing import Final
 
 from walstream.config import dsn
 from walstream.config.problem import Problem
-from walstream.config.reachable_topics import Feed, feeds, overlap, shared_topic
+from walstream.config.reachable_topics import (
+    Feed,
+    feeds,
+    is_wild,
+    overlap,
+    shared_topic,
+)
 from walstream.config.sink import KafkaSinkConfig, PackageSink, RoutedSink, Sink
 from walstream.config.source import (
     KafkaSource,
@@ -207,8 +213,10 @@ def _asides(sink: KafkaSinkConfig, feeds: Iterable[Feed]) -> Iterator[tuple[str,
     """Yield the topics of records that are not ops, with their keys."""
     if sink.on_too_large != "stop":
         yield "on_too_large", sink.on_too_large
-    for topic in {sink.txinfo_topic(feed.source) for feed in feeds} - {""}:
-        yield "txinfo", topic
+    for feed in feeds:
+        for option, topic in sink.asides(feed.source):
+            if not is_wild(topic):  # topics by prefix give way to those of tables
+                yield option, topic
 
 
 def servers_of(

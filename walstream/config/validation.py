@@ -17,8 +17,8 @@ from walstream.config import (
     tls,
     topology,
 )
-from walstream.config.debezium import FORMATS
 from walstream.config.field import is_loopback
+from walstream.config.message_rules import check_messages
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
 from walstream.config.sink import EMBEDDED, KafkaSinkConfig, RoutedSink, Sink
@@ -151,6 +151,9 @@ def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
     yield from topology.check_row_sink(name, sink)
     if isinstance(sink, KafkaSinkConfig):
         yield from _check_txinfo(name, sink)
+        yield from check_messages(
+            ("sinks", name, "messages"), sink.messages, sink.format
+        )
         yield from librdkafka.check_sink(name, sink)
         yield from tls.check_kafka(("sinks", name, "producer"), sink)
 
@@ -186,10 +189,10 @@ def _check_txinfo(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
             f'records of format "{sink.format}" have no place for it, only those of '
             '"tungsten": name a topic',
         )
-    if sink.txinfo != "none" and sink.format in FORMATS:
+    if sink.txinfo in {"none", "records"} and sink.txinfo_form:
         yield Problem(
-            ("sinks", name, "txinfo"),
-            f'has no effect on format "{sink.format}": leave it out',
+            ("sinks", name, "txinfo_form"),
+            "has an effect on a topic of txinfo alone: name one, or leave it out",
         )
     if sink.txinfo != "none" and sink.format == "row":
         yield Problem(

@@ -6,6 +6,8 @@ Known at the commit only. It stands in a record of its own, or behind the other 
 of each record of the transaction.
 """
 
+from collections.abc import Mapping
+
 import orjson
 
 from walstream.lsn import Lsn
@@ -23,6 +25,11 @@ class RowCounts:
         self._counts[name] = self._counts.get(name, 0) + rows
 
     @property
+    def tables(self) -> Mapping[str, int]:
+        """Count those of each table, in order of appearance."""
+        return self._counts
+
+    @property
     def rows(self) -> int:
         """Count those of all tables."""
         return sum(self._counts.values())
@@ -34,6 +41,19 @@ class RowCounts:
             counts[f"txinfo_rowcount_{name}"] = str(count)
         return orjson.dumps(counts)
 
-    def record(self, lsn: Lsn) -> bytes:
-        """Write the transaction's own record; `lsn` is that of its commit."""
-        return b'{"_seqno":"%d","txinfo":%b}' % (lsn, self.render())
+
+class TxinfoRecords:
+    """Writes one record for each transaction; `lsn` is that of its commit."""
+
+    def begin(
+        self, _xid: int | None, _first: Lsn, _commit_time: int
+    ) -> tuple[bytes, bytes] | None:
+        """Return None: what there is to say is known at the end."""
+        return None
+
+    def end(
+        self, _xid: int | None, lsns: tuple[Lsn, Lsn], _time: int, counts: RowCounts
+    ) -> tuple[bytes, bytes]:
+        """Write key and value; `lsns` are those of the commit, and of its end."""
+        lsn, _ = lsns
+        return b"%d" % lsn, b'{"_seqno":"%d","txinfo":%b}' % (lsn, counts.render())

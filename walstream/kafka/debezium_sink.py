@@ -4,25 +4,34 @@ What else differs from other formats: a Truncate is one record without a key, in
 first partition, and the time of processing stands in each record.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.formats import RecordEncoder
-from walstream.formats.debezium import DebeziumRecords, SinkTurn
+from walstream.formats.debezium import (
+    DebeziumOptions,
+    DebeziumRecords,
+    MessageEncoder,
+    SinkTurn,
+)
+from walstream.kafka.debezium_heartbeat import Heartbeats
 from walstream.kafka.debezium_losses import Losses
 from walstream.kafka.ordered_producer import Headers
-from walstream.kafka.sink import ALONE, KafkaSink
+from walstream.kafka.sink import KafkaSink
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
-from walstream.op import Kind, LargeOp, ReplicationOp, halves
+from walstream.kafka.transaction_topic import TransactionTopic, transaction_form
+from walstream.op import Kind, LargeOp, MessageOp, ReplicationOp, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.records.encoding import SinkRules
 from walstream.records.large_op import plain
+from walstream.records.message_records import Write
 from walstream.records.oversize import RECORD_OVERHEAD
+from walstream.records.producer_record import ProducerRecord
 from walstream.records.router import Router
 from walstream.telemetry import runtime
 
@@ -53,6 +62,17 @@ class DebeziumSink(KafkaSink):
         )
         self._losses = Losses(rules.name)
         self._next_look = 0.0
+        self._whose: Transaction | None = None  # whose origin the turn has
+        self._transactions: TransactionTopic | None = None
+        options = context.debezium or DebeziumOptions("")
+        if rules.txinfo is not None:
+            form = transaction_form(rules.txinfo, options)
+            self._transactions = TransactionTopic(
+                rules.txinfo.topic, form, self.put_aside
+            )
+        self._heartbeats: Heartbeats | None = None
+        if rules.heartbeat_s:
+            self._heartbeats = Heartbeats(options, rules.heartbeat_s)
 
     def ready(self) -> bool:
         """Set the clock of the records that follow, then do as any sink does."""
@@ -61,7 +81,74 @@ class DebeziumSink(KafkaSink):
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY_S
             self._look_at_losses()
-        return super().ready()
+        room = super().ready()
+        if room and self._heartbeats is not None:
+            self._beat(self._heartbeats)
+        return room
+
+    def _beat(self, heartbeats: Heartbeats) -> None:
+        beat = heartbeats.due()
+        if beat is not None:
+            self.put_aside(*beat, Transaction(0))  # no position waits for it
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        """Count an op where transactions are told, then send it."""
+        self._turn_to(transaction)
+        if self._transactions is not None and not op.snapshot:
+            rows = self.rows_of(op)
+            if rows:
+                self._transactions.count(op, rows, transaction)
+        return super().send(op, transaction)
+
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        self._turn_to(transaction)
+        return super().send_message(message, transaction)
+
+    def _turn_to(self, transaction: Transaction) -> None:
+        """Let the records that follow have the origin of this transaction."""
+        if transaction is not self._whose:
+            self._whose = transaction
+            self._turn.come_from(*transaction.origin)
+
+    def _hold(
+        self, target: Target, transaction: Transaction, send: Callable[[], object]
+    ) -> None:
+        def later() -> None:
+            self._turn_to(transaction)
+            send()
+
+        super()._hold(target, transaction, later)
+
+    def _write_message(self) -> Write | None:
+        rules = self._rules
+        messages, options = rules.messages, rules.context.debezium
+        if messages is None or options is None or not messages.debezium:
+            return None
+        encoder = MessageEncoder(options, self._turn)
+
+        def write(message: MessageOp, topic: str) -> ProducerRecord:
+            value = encoder.encode(
+                message.prefix,
+                message.content,
+                (message.lsn, message.row_lsn),
+                (message.xid, message.commit_time),
+            )
+            return ProducerRecord(encoder.key(message.prefix), value, topic)
+
+        return write
+
+    def rows_of(self, op: ReplicationOp) -> int:
+        """Count records but tombstones: a Truncate is one, if it is sent."""
+        if op.kind is Kind.TRUNCATE:
+            target = self._target(op.table)
+            sent = self._rules.on_truncate == "send"
+            return int(sent and target is not None and target.aim.truncates)
+        rows = super().rows_of(op)
+        if rows > 1:
+            target = self._target(op.table)
+            if target is not None and self._is_of_others(target, op):
+                return 1
+        return rows
 
     def close(self) -> None:
         """Log what was lost last; then close as any sink does."""
@@ -157,22 +244,21 @@ class DebeziumSink(KafkaSink):
         partition: int = -1,
     ) -> None:
         """Put a record in its partition, or park it."""
-        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
-        if size > topic.limit:
-            self._park(topic.too_large(op, key or b"", size), transaction)
-            return
         if partition < 0:
             deciding = target.aim.route.key.table_key if key is None else key
             count = topic.partitions
             partition = self._partition(deciding, count) if count > 1 else 0
-        standing = topic.headers(partition, self._headers)
-        if headers:
-            standing = [*(standing or ()), *headers]
-        stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
-        put = target.outbox.put
-        if value is not None and len(value) > ALONE:
-            put = target.outbox.put_alone
-        put(topic.name, value, key, partition, stamp, transaction, standing)
+        self._put_headed(
+            target.outbox,
+            topic,
+            key,
+            value,
+            op,
+            transaction,
+            headers,
+            partition,
+            topic.timestamp_ms(op.commit_time, self._clock.now_ms),
+        )
 
 
 def _records(target: Target) -> RecordEncoder:

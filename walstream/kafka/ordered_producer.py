@@ -162,14 +162,21 @@ class OrderedProducer:
     def _send_held(self) -> bool:
         """Send what is held, up to what is refused; tell whether there is room."""
         while self._held:
+            attempt = self._held.popleft()
+            behind, self._held = self._held, deque()  # it puts before them
+            done = False
             try:
-                if not self._held[0]():
-                    return False
+                done = attempt()
             except WalstreamError as error:
                 self.fail(error)
+            if not done:
+                self._held.appendleft(attempt)
+            behind.extendleft(reversed(self._held))
+            self._held = behind
             if self._failure is not None:
                 raise self._failure
-            self._held.popleft()
+            if not done:
+                return False
         return True
 
     def _poll(self, wait_s: float) -> None:
@@ -196,7 +203,7 @@ class OrderedProducer:
                 self._producer.poll(_POLL_S)
 
     def hold(self, attempt: Callable[[], bool]) -> None:
-        """Try this again at each `serve`, in turn, until it returns True."""
+        """Try this at each `serve` until it is True; what it puts goes in its place."""
         self._held.append(attempt)
 
     def put(  # noqa: PLR0913, PLR0917 - a record without an object for each row

@@ -10,10 +10,10 @@ from typing import Final
 
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
-from walstream.op import LargeOp, ReplicationOp, Table
+from walstream.op import LargeOp, MessageOp, ReplicationOp, Table
 from walstream.pipeline.lag import LagPolicy, SinkLag
 from walstream.pipeline.ledger import Ledger, Shares, Transaction
-from walstream.pipeline.ports import Membership, Sink
+from walstream.pipeline.ports import Membership, Sink, send_message
 from walstream.pipeline.reattach import JoiningSink
 from walstream.records.large_op import plain, takes_large
 from walstream.telemetry import runtime
@@ -129,6 +129,15 @@ class Fanout:
             transaction.began = began
         return Shares([lane.transaction for lane in self._lanes if lane.transaction])
 
+    def come_from(self, name: str, lsn: Lsn) -> None:
+        """Note of the open transaction that it was replicated from another server.
+
+        `name` is that of the replication origin, `lsn` that of the commit there.
+        """
+        for lane in self._lanes:
+            if lane.transaction is not None:
+                lane.transaction.origin = name, lsn
+
     def commit(
         self, end_lsn: Lsn, ops: int = 0, table: TableMeter | None = None
     ) -> None:
@@ -206,6 +215,19 @@ class Fanout:
             given = op if takes_large(lane.sink) else plain(op)
             try:
                 if not lane.sink.send(given, lane.transaction):  # type: ignore[arg-type]
+                    room = False
+            except WalstreamError as error:
+                self._fail(lane, error)
+        return room
+
+    def send_message(self, message: MessageOp) -> bool:
+        """Send a logical message to the sinks that take such."""
+        room = True
+        for lane in self._lanes:
+            if lane.transaction is None:
+                raise WalstreamError("a message outside of a transaction: a defect")
+            try:
+                if not send_message(lane.sink, message, lane.transaction):
                     room = False
             except WalstreamError as error:
                 self._fail(lane, error)

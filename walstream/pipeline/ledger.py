@@ -8,9 +8,12 @@ while nothing is in flight and no transaction is open.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from walstream.lsn import Lsn
 from walstream.telemetry.meter import TableMeter
+
+NO_ORIGIN: Final = ("", 0)  # it was made on this server
 
 
 class Counted:
@@ -25,7 +28,16 @@ class Counted:
 class Transaction(Counted):
     """One transaction in flight."""
 
-    __slots__ = ("at_end", "began", "commit_time", "end_lsn", "lsn", "ops", "table")
+    __slots__ = (
+        "at_end",
+        "began",
+        "commit_time",
+        "end_lsn",
+        "lsn",
+        "ops",
+        "origin",
+        "table",
+    )
 
     def __init__(self, lsn: Lsn, commit_time: int = 0) -> None:
         super().__init__()
@@ -35,8 +47,10 @@ class Transaction(Counted):
         self.ops = 0  # set by its commit
         self.table: TableMeter | None = None  # of its last row; set by its commit
         self.began = 0.0  # by the clock of who measures it
-        # called at its commit, while records may still be added
-        self.at_end: tuple[Callable[[Transaction], None], ...] = ()
+        # name and commit LSN of another server that it was replicated from
+        self.origin: tuple[str, Lsn] = NO_ORIGIN
+        # called at its commit, with its end LSN, while records may still be added
+        self.at_end: tuple[Callable[[Transaction, Lsn], None], ...] = ()
 
 
 class Shares:
@@ -102,7 +116,7 @@ class Ledger:
         """Close the open transaction: no more records will be added to it."""
         transaction = self._queue[-1]
         for hear in transaction.at_end:
-            hear(transaction)
+            hear(transaction, end_lsn)
         transaction.end_lsn = end_lsn
         transaction.ops = ops
         if not transaction.undelivered and len(self._queue) > 1:

@@ -18,10 +18,13 @@ from walstream.pipeline.description import Descriptions
 from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.interleave import Interleave
 from walstream.pipeline.ledger import Shares
+from walstream.pipeline.message_flow import MessageFlow
 from walstream.pipeline.pacing import Pace
 from walstream.pipeline.pgoutput import (
     Begin,
     Commit,
+    LogicalMessage,
+    Origin,
     Relation,
     RowMessage,
     Truncate,
@@ -62,7 +65,8 @@ class Pipeline:
         self._companion = companion
         self._checkpointer = checkpointer
         resume = checkpointer.resume
-        self._fanout = Fanout(sinks, resume)
+        self.fanout = Fanout(sinks, resume)  # its figures are for any thread
+        self._messages = MessageFlow(self.fanout)
         self._pace = Pace(source)
         self._assembler = Assembler(resume)
         self._descriptions = Descriptions(companion, self._assembler)
@@ -70,22 +74,18 @@ class Pipeline:
         self._frames: list[bytes] = []  # read together
         self._done = 0  # how many of them were processed
         self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
-        self._old_rows = Interleave(self._fanout, None)
+        self._old_rows = Interleave(self.fanout, None)
         self._beside: Callable[[], OldRows] | None = None  # while nothing is let in
         self._place = resume  # up to where all was read, while no transaction is open
         self._ops_read = 0  # of transactions read to their end
         self._last_commit: Lsn = 0
         self._xid = 0  # of the open transaction
+        self._begun: tuple[Lsn, int] = 0, 0  # its commit LSN and time
         self._end = StreamEnd(lambda most: self._old_rows.pending(most))  # noqa: PLW0108 - others come
         self._began = 0.0  # the open transaction, perf_counter
         self._monotonic = runtime.current().monotonic
         self._perf_counter = runtime.current().perf_counter
         self.turned_at = self._monotonic()  # when the loop last went round
-
-    @property
-    def undelivered(self) -> int:
-        """Records that will be sent again if the pipeline ends now."""
-        return self._fanout.undelivered
 
     @property
     def confirmed(self) -> Lsn:
@@ -102,26 +102,6 @@ class Pipeline:
         """Ops read since the start, with those of the open transaction."""
         return self._ops_read + (self._assembler.count if self._transaction else 0)
 
-    @property
-    def ops_delivered(self) -> int:
-        """Ops in transactions that every sink has fully delivered."""
-        return self._fanout.delivered_ops
-
-    @property
-    def leaving(self) -> bool:
-        """Return whether some sinks may have received more than the position says."""
-        return self._fanout.leaving
-
-    @property
-    def oldest_commit_time(self) -> int | None:
-        """Commit time of the oldest transaction in flight; None if none is."""
-        return self._fanout.oldest_commit_time
-
-    @property
-    def sinks(self) -> Sequence[Sink]:
-        """Sinks that are attached now; from any thread."""
-        return self._fanout.sinks
-
     def let_in(self, beside: Callable[[], OldRows]) -> None:
         """Let a backfill send rows between transactions; call it before `run`.
 
@@ -133,11 +113,11 @@ class Pipeline:
     def measure(self, meter: Meter) -> None:
         """Set the counters; call it before `run`."""
         self._assembler.measure(meter.tables)
-        self._fanout.measure(meter)
+        self.fanout.measure(meter)
 
     def share(self, membership: Membership, detach_after_s: float) -> None:
         """Let sinks leave and join; call it before `run`."""
-        self._fanout.share(membership, detach_after_s)
+        self.fanout.share(membership, detach_after_s)
 
     def end_at(self, until: Lsn) -> None:
         """Set the LSN at which `run` ends; from any thread."""
@@ -157,7 +137,7 @@ class Pipeline:
         while not (stop.requested or self.reached):
             self._turn(stop.waker)
         self._old_rows.abandon()
-        self._fanout.close()
+        self.fanout.close()
         while self._transaction is not None and not stop.expired:
             self._turn(stop.waker, until_commit=True)
         return self._transaction is None and self._drain(stop)
@@ -165,10 +145,10 @@ class Pipeline:
     def _drain(self, stop: Stop) -> bool:
         while not stop.expired:
             self.turned_at = self._monotonic()
-            self._fanout.ready()
+            self.fanout.ready()
             self._checkpointer.hurry()
             self._advance()
-            if self._fanout.idle and self.confirmed >= self._fanout.advance():
+            if self.fanout.idle and self.confirmed >= self.fanout.advance():
                 return True
             self._companion.tick(paused=True)
             self._source.still_paused()
@@ -178,7 +158,7 @@ class Pipeline:
 
     def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
         self.turned_at = self._monotonic()
-        room = self._fanout.ready()
+        room = self.fanout.ready()
         if not until_commit:
             self._look_at_sinks()
         worked = room and self._work(until_commit=until_commit)
@@ -197,11 +177,11 @@ class Pipeline:
             self._rest(waker, readable=reading, room=room)
 
     def _rest(self, waker: Waker, *, readable: bool, room: bool = True) -> None:
-        due_s = self._checkpointer.due_s(self._fanout.advance())
+        due_s = self._checkpointer.due_s(self.fanout.advance())
         self._pace.rest(
             waker,
             readable=readable,
-            in_flight=self._fanout.in_flight,
+            in_flight=self.fanout.in_flight,
             # what gives a sink room again wakes nobody
             due_s=due_s if room else min(due_s, _ROOM_S),
         )
@@ -209,11 +189,11 @@ class Pipeline:
     def _look_at_sinks(self) -> None:
         """Let sinks leave and join, and rows in while none is detached."""
         ended = None if self._transaction or self._old_rows.waiting else self._place
-        self._fanout.look(ended, self._ops_read)
-        if self._beside is not None and self._fanout.whole != self._old_rows.open:
+        self.fanout.look(ended, self._ops_read)
+        if self._beside is not None and self.fanout.whole != self._old_rows.open:
             self._old_rows.abandon()
-            beside = self._beside() if self._fanout.whole else None
-            self._old_rows = Interleave(self._fanout, beside, self._checkpointer.admits)
+            beside = self._beside() if self.fanout.whole else None
+            self._old_rows = Interleave(self.fanout, beside, self._checkpointer.admits)
 
     def _work(self, *, until_commit: bool) -> bool:
         """Process arrived frames while sinks have room; return whether any arrived."""
@@ -224,6 +204,7 @@ class Pipeline:
         if self._transaction is None and not inset.let_in(self._place):
             return inset.moved
         worked = inset.moved
+        self._messages.room = True
         if self._done >= len(self._frames):
             self._done = 0
             self._frames = list(self._source.read(_FRAMES_PER_TURN))
@@ -241,9 +222,13 @@ class Pipeline:
                     return True
             elif self._process(frame):
                 self._done += 1
-                if (self._ops and not self._flush_ops()) or (
-                    self._transaction is None
-                    and (until_commit or not inset.let_in(self._place))
+                if (
+                    not self._messages.room
+                    or (self._ops and not self._flush_ops())
+                    or (
+                        self._transaction is None
+                        and (until_commit or not inset.let_in(self._place))
+                    )
                 ):
                     return True
             else:
@@ -263,16 +248,7 @@ class Pipeline:
         message = decode(frame[HEADER_SIZE:])
         match message:
             case Begin():
-                if self._end.look(message.final_lsn):
-                    return False
-                if not self._checkpointer.admits(message.final_lsn):
-                    return False
-                self._assembler.begin(message)
-                self._began = self._perf_counter()
-                begun = message.final_lsn, message.commit_time
-                self._transaction = self._fanout.begin(*begun)
-                self._checkpointer.note(*begun)
-                self._xid = message.xid
+                return self._begin(message)
             case Commit():
                 self._commit(message)
             case Relation():
@@ -281,8 +257,37 @@ class Pipeline:
                 self._ops.extend(self._assembler.truncate(message, _U64(frame, 1)[0]))
             case Type():
                 self._assembler.name_type(message)
+            case Origin():
+                self.fanout.come_from(message.name, message.commit_lsn)
+            case LogicalMessage():
+                return self._message(message)
             case _:
-                pass  # Origin and logical messages carry no op
+                pass  # a row, which does not come here
+        return True
+
+    def _begin(self, message: Begin) -> bool:
+        """Open a transaction; False: pass it in again."""
+        lsn = message.final_lsn
+        if self._end.look(lsn) or not self._checkpointer.admits(lsn):
+            return False
+        self._assembler.begin(message)
+        self._began = self._perf_counter()
+        self._begun = lsn, message.commit_time
+        self._transaction = self.fanout.begin(lsn, message.commit_time)
+        self._checkpointer.note(lsn, message.commit_time)
+        self._xid = message.xid
+        return True
+
+    def _message(self, message: LogicalMessage) -> bool:
+        """Send a logical message; False: pass it in again."""
+        if message.transactional:
+            if self._transaction is None:
+                raise outside("a transactional message")
+            self._messages.within(message, *self._begun, self._xid)
+            return True
+        if self._end.look(message.lsn) or not self._checkpointer.admits(message.lsn):
+            return False
+        self._last_commit = self._place = self._messages.alone(message)
         return True
 
     def _commit(self, message: Commit) -> None:
@@ -294,14 +299,14 @@ class Pipeline:
         table = self._assembler.meter
         if count:
             table.seconds.observe(self._perf_counter() - self._began)
-        self._fanout.commit(message.end_lsn, count, table)
+        self.fanout.commit(message.end_lsn, count, table)
         self._last_commit = self._place = message.end_lsn
         self._transaction = None
 
     def _keepalive(self, frame: bytes) -> None:
         wal_end, _, reply = keepalive(frame)
         if self._transaction is None:
-            self._fanout.keepalive(wal_end)
+            self.fanout.keepalive(wal_end)
             self._place = max(self._place, wal_end)
             self._end.look(wal_end)
         if reply:
@@ -320,13 +325,13 @@ class Pipeline:
             return self._send_large(op)
         if self._old_rows.note is not None:
             self._old_rows.note(op)
-        return self._fanout.send(op)
+        return self.fanout.send(op)
 
     def _send_large(self, op: LargeOp) -> bool:
         if self._old_rows.note is not None:
             # where values are missing, the others may be wanted
             self._old_rows.note(large_op.plain(op) if op.absent else op)
-        return self._fanout.send_large(op)
+        return self.fanout.send_large(op)
 
     def _flush_ops(self) -> bool:
         """Send ops that had to wait; return False if some still have to."""
@@ -341,4 +346,4 @@ class Pipeline:
 
     def _advance(self) -> None:
         """Store how far everything is delivered; confirm what is stored."""
-        self._checkpointer.advance(self._fanout.advance(), self._last_commit)
+        self._checkpointer.advance(self.fanout.advance(), self._last_commit)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
-from walstream.op import ReplicationOp, Table
+from walstream.op import MessageOp, ReplicationOp, Table
 from walstream.pipeline.column_history import FactHistory, Labels
 from walstream.pipeline.ledger import Shares, Transaction
 from walstream.pipeline.outage import Outage
@@ -18,6 +18,7 @@ from walstream.pipeline.state_document import (
     StateDocument,
     StoredDocuments,
 )
+from walstream.records.producer_record import ProducerRecord
 from walstream.telemetry.tally import Tally
 
 
@@ -88,6 +89,21 @@ class Sink(Protocol):
         """Drop what is in flight. Its deliveries are no longer reported."""
 
 
+@runtime_checkable
+class MessageSink(Protocol):
+    """A sink that also takes logical messages."""
+
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        """Send one as `send` does an op; one that it does not want is ignored."""
+
+
+def send_message(sink: Sink, message: MessageOp, transaction: Transaction) -> bool:
+    """Send a message to a sink that takes such; False: the next has to wait."""
+    if isinstance(sink, MessageSink):
+        return sink.send_message(message, transaction)
+    return True
+
+
 class SinkTopic(Protocol):
     """A topic of a sink, as it was found."""
 
@@ -136,13 +152,12 @@ class NamedSink(Sink, Protocol):
     def tally(self) -> Tally: ...
 
     def put(
-        self,
-        key: bytes,
-        value: bytes,
-        op: ReplicationOp,
-        transaction: Transaction,
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
     ) -> None:
-        """Send an encoded record to the topic of `op`."""
+        """Send a record that was made of `op`.
+
+        Raises HistoryError for a topic or a partition that it may not name.
+        """
 
 
 class Membership(Protocol):

@@ -12,9 +12,9 @@ from typing import Final
 from walstream.errors import WalstreamError
 from walstream.formats.placeholder import weight
 from walstream.lsn import Lsn
-from walstream.op import ReplicationOp, Table
+from walstream.op import MessageOp, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.ports import Sink
+from walstream.pipeline.ports import Sink, send_message
 from walstream.records.large_op import takes_large
 
 _MOST_HELD: Final = 20_000  # ops
@@ -38,7 +38,7 @@ class JoiningSink:
         self.sink = sink
         self._ended = ended
         self._given_up = given_up
-        self._held: deque[tuple[ReplicationOp, Transaction]] = deque()
+        self._held: deque[tuple[ReplicationOp | MessageOp, Transaction]] = deque()
         self._characters = 0
         self._place: Lsn | None = None  # what `ended` gave
         self._passed = False  # is the stream there by now?
@@ -70,11 +70,14 @@ class JoiningSink:
         while self._held and has_room:
             op, transaction = self._held[0]
             if transaction.lsn >= self._place:
-                has_room = self.sink.send(op, transaction)
+                if isinstance(op, MessageOp):
+                    has_room = send_message(self.sink, op, transaction)
+                else:
+                    has_room = self.sink.send(op, transaction)
                 self._passed = True
             if transaction.end_lsn and not self._holds_more(transaction):
                 for hear in transaction.at_end:  # its commit was read before
-                    hear(transaction)
+                    hear(transaction, transaction.end_lsn)
             transaction.undelivered -= 1  # as held: what failed until here stays
             self._held.popleft()
         self.joined = self._passed and not self._held
@@ -95,11 +98,20 @@ class JoiningSink:
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Keep an op, which counts as in flight, or drop it if it was delivered."""
+        return self._keep(op, transaction, weight(op.old) + weight(op.new))
+
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        """Keep or drop a message likewise."""
+        return self._keep(message, transaction, len(message.content))
+
+    def _keep(
+        self, op: ReplicationOp | MessageOp, transaction: Transaction, size: int
+    ) -> bool:
         if self._place is not None and transaction.lsn < self._place:
             return True
         transaction.undelivered += 1
         self._held.append((op, transaction))
-        self._characters += weight(op.old) + weight(op.new)
+        self._characters += size
         return self._has_room
 
     def give_up(self, error: WalstreamError | None) -> bool:

@@ -43,13 +43,19 @@ _LITERAL_QUOTE: Final = "'"
 _NOT_IN_STATE: Final = "55000"  # object_not_in_prerequisite_state
 
 
-def start_command(slot: str, resume: Lsn, publications: Sequence[str]) -> str:
-    """Write START_REPLICATION, which takes no parameters: quoted here alone."""
+def start_command(
+    slot: str, resume: Lsn, publications: Sequence[str], *, messages: bool = False
+) -> str:
+    """Write START_REPLICATION, which takes no parameters: quoted here alone.
+
+    With `messages` it sends those of pg_logical_emit_message, too.
+    """
     names = ",".join(quoted(name) for name in publications)
     literal = names.replace(_LITERAL_QUOTE, _LITERAL_QUOTE * 2)
+    more = ", messages 'true'" if messages else ""
     return (
         f"START_REPLICATION SLOT {quoted(slot)} LOGICAL {show(resume)}"
-        f" (proto_version '1', publication_names '{literal}')"
+        f" (proto_version '1', publication_names '{literal}'{more})"
     )
 
 
@@ -242,6 +248,7 @@ def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is tol
     *,
     source: str,
     publications: Sequence[str],
+    messages: bool = False,
     given: Given | None = None,
     report: Callable[[int], None] = lambda _timeline: None,
 ) -> SlotSource:
@@ -267,7 +274,9 @@ def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is tol
         report(timeline)
         start = min(position.resume, parse(row[2]))
         connection.execute(
-            start_command(position.slot, position.resume, publications).encode()
+            start_command(
+                position.slot, position.resume, publications, messages=messages
+            ).encode()
         )
     except psycopg.Error as error:
         connection.close()

@@ -14,6 +14,8 @@ from walstream.formats.context import Context
 from walstream.formats.strict import Encode, whole_rows
 from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
+from walstream.records.message_router import MessageRules
+from walstream.records.named_topics import MAX_NAMED_TOPICS
 from walstream.records.record_key import with_own_key
 from walstream.records.router import Route, Router
 from walstream.telemetry.fields import SINK, TABLE
@@ -23,6 +25,15 @@ from walstream.telemetry.tally import Tally
 MAX_TABLES: Final = 65_536
 FROZEN_AFTER_MS: Final = 30_000  # half of a server's default wal_sender_timeout
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionInfo:
+    """Place and form in which a sink says how many rows a transaction has."""
+
+    topic: str = ""  # "": in the records themselves
+    max_rows: int = 10_000  # of a transaction whose records say it
+    debezium: bool = False  # its BEGIN and END, not one record
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +51,13 @@ class SinkRules:
     parking: str = ""  # the topic of what is too large for its own; "": that stops
     tombstones: bool = False  # a null value follows each Delete
     meter: SinkMeter = field(default_factory=SinkMeter)
+    reserved: frozenset[str] = frozenset()  # topics that no record may name
+    txinfo: TransactionInfo | None = None
+    messages: MessageRules | None = None
+    heartbeat_s: float = 0.0  # between records in Debezium's heartbeat topic
     # a process that stood still for longer may have lost its slot to another one
     frozen_after_ms: int = FROZEN_AFTER_MS
+    max_named_topics: int = MAX_NAMED_TOPICS  # that records may name themselves
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,11 @@ def matches(pattern: str, text: str) -> bool:
     return bool(_compile(pattern).fullmatch(text))
 
 
+def is_pattern(text: str) -> bool:
+    """Return whether it has a wildcard."""
+    return not _WILD.isdisjoint(text)
+
+
 def _compile(pattern: str) -> re.Pattern[str]:
     parts = {"*": ".*", "?": "."}
     return re.compile(
@@ -49,6 +54,11 @@ def underscored(text: str) -> str:
     return _ILLEGAL_IN_TEXT.sub(
         lambda found: "_" * (1 + (ord(found.group()) > _FIRST_PLANE)), text
     )
+
+
+def spelling(sink_format: str) -> Callable[[str], str]:
+    """Return how a format spells names in topics."""
+    return underscored if sink_format in DEBEZIUM else topic_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +96,7 @@ class RoutingRules:
             sink.fallback_topic,
             sink.key,
             sink.strict,
-            underscored if sink.format in DEBEZIUM else topic_part,
+            spelling(sink.format),
         )
 
 
@@ -115,8 +125,9 @@ class Router:
         self._patterns = [
             (_compile(key), "." in key, mapping)
             for key, mapping in rules.mappings.items()
-            if not _WILD.isdisjoint(key)
+            if is_pattern(key)
         ]
+        self._mapped = {rules.fallback} | {one.topic for one in rules.mappings.values()}
         self._owners: dict[str, tuple[str, str]] = {}  # of template topics
 
     def mapping(self, schema: str, name: str) -> TopicMapping | None:
@@ -168,6 +179,10 @@ class Router:
         )
         self._check_template_topic(topic, plain, f"{schema}.{name}")
         return topic
+
+    def serves(self, topic: str) -> bool:
+        """Return whether ops go to a topic, of tables that were asked for so far."""
+        return topic in self._owners or topic in self._mapped
 
     def _check_template_topic(self, topic: str, plain: str, full_name: str) -> None:
         """Compare with whose topic it is; `plain` is its name as if all were legal."""

@@ -9,7 +9,9 @@ from walstream.formats import DEBEZIUM
 from walstream.formats.context import Context, SourceOrigin
 from walstream.kafka import stored_topic
 from walstream.postgres.catalog import TableFacts
-from walstream.records.router import Router, RoutingRules
+from walstream.records.encoding import TransactionInfo
+from walstream.records.message_router import MessageRules
+from walstream.records.router import Router, RoutingRules, is_pattern, spelling
 from walstream.sources.debezium_options import debezium_key_form, debezium_options
 
 
@@ -48,8 +50,43 @@ class Routers:
 
     def beside(self, sink: str) -> set[str]:
         """Name the topics of a sink that hold no ops."""
-        topic = self.configs[sink].txinfo_topic(self._name)
-        return {topic} if topic else set()
+        config = self.configs[sink]
+        spell = spelling(config.format)
+        return {
+            spell(topic)
+            for _, topic in config.asides(self._name)
+            if not is_pattern(topic)
+        }
+
+    def reserved(self, sink: str) -> frozenset[str]:
+        """Name those of them that no record may name: what walstream itself says."""
+        asides = self.configs[sink].asides(self._name)
+        return frozenset(topic for option, topic in asides if option != "messages")
+
+    def txinfo(self, sink: str) -> TransactionInfo | None:
+        """Return where a sink says how many rows a transaction has; None: nowhere."""
+        config = self.configs[sink]
+        if config.txinfo == "none":
+            return None
+        return TransactionInfo(
+            config.txinfo_topic(self._name),
+            config.txinfo_max_rows,
+            debezium=config.has_debezium_txinfo,
+        )
+
+    def messages(self, sink: str) -> MessageRules | None:
+        """Return which logical messages a sink takes; None: none."""
+        config, name = self.configs[sink], self._name
+        told = config.messages
+        if not told.prefixes:
+            return None
+        return MessageRules(
+            tuple(told.prefixes),
+            told.topic_in(config.format, name, config.debezium.name or name),
+            told.key,
+            debezium=told.form_in(config.format) == "debezium",
+            max_topics=told.max_topics,
+        )
 
     def context(self, sink: str, origin: str) -> Context:
         """Return what formats and keys know; `origin` is system_identifier/database.

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 
 import structlog
 
@@ -25,7 +24,7 @@ from walstream.kafka.stored_topic import StoredTopic
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topics import Topics
-from walstream.kafka.txinfo_sink import Informs, TxinfoSink
+from walstream.kafka.txinfo_sink import TxinfoSink
 from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.sinks import plugin
 from walstream.pipeline.sinks.dry_run import DrySink
@@ -82,6 +81,11 @@ class SinkSet:
     def want_facts(self) -> bool:
         """Return whether some sink's format writes what only the catalog says."""
         return any(wants_facts(one.format) for one in self._routers.configs.values())
+
+    @property
+    def want_messages(self) -> bool:
+        """Return whether some sink takes logical messages."""
+        return any(one.messages.prefixes for one in self._routers.configs.values())
 
     def check(self, captured: Iterable[TableFacts]) -> None:
         """Refuse partition keys that some record could not have."""
@@ -166,31 +170,22 @@ class SinkSet:
         seen = self._seen_topics.setdefault(name, set())
         topics = {router.topic(table.schema, table.name) for table in tables} | seen
         topics |= self._routers.beside(name)
-        return self._maker(name)(
+        return _maker(config)(
             replace(
                 rules,
                 partitioner=config.partitioner,
                 parking="" if config.on_too_large == "stop" else config.on_too_large,
                 tombstones=config.tombstones,
+                reserved=self._routers.reserved(name),
+                txinfo=self._routers.txinfo(name),
+                messages=self._routers.messages(name),
+                heartbeat_s=config.debezium.heartbeat,
             ),
             router,
             self.topics(name),
             producer={**self._queue, **config.producer},
             expected=sorted(topic for topic in topics if topic is not None),
         )
-
-    def _maker(self, sink: str) -> Callable[..., KafkaSink]:
-        config = self._routers.configs[sink]
-        if config.format in DEBEZIUM:
-            from walstream.kafka.debezium_sink import (  # noqa: PLC0415 - few need it
-                DebeziumSink,
-            )
-
-            return DebeziumSink
-        if config.txinfo == "none":
-            return KafkaSink
-        topic = next(iter(self._routers.beside(sink)), "")
-        return partial(TxinfoSink, Informs(topic, config.txinfo_max_rows))
 
     def _equipped(self, sink: NamedSink, config: HandledConfig) -> NamedSink:
         """Put in front of a sink what else was configured: nothing is the usual."""
@@ -259,6 +254,16 @@ class SinkSet:
             self._positions.write(document.entry(found))
 
         return accept
+
+
+def _maker(config: KafkaSinkConfig) -> type[KafkaSink]:
+    if config.format in DEBEZIUM:
+        from walstream.kafka.debezium_sink import (  # noqa: PLC0415 - few need it
+            DebeziumSink,
+        )
+
+        return DebeziumSink
+    return KafkaSink if config.txinfo == "none" else TxinfoSink
 
 
 def all_ready(sinks: Iterable[NamedSink]) -> bool:

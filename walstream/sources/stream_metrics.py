@@ -79,7 +79,7 @@ class StreamMetrics:
     def _sinks(self) -> list[NamedSink]:
         """Those that are sent to now, but for who is on its way back."""
         pipeline = self._pipeline
-        sinks = pipeline.sinks if pipeline else self._opened
+        sinks = pipeline.fanout.sinks if pipeline else self._opened
         found = [
             cast("NamedSink", sink)
             for sink in sinks
@@ -122,7 +122,7 @@ class StreamMetrics:
     def delivered(self) -> int:
         """Ops in fully delivered transactions, counted likewise."""
         pipeline = self._pipeline
-        return self._delivered + (pipeline.ops_delivered if pipeline else 0)
+        return self._delivered + (pipeline.fanout.delivered_ops if pipeline else 0)
 
     def lag_s(self, now: float) -> float | None:
         """Return the age of the oldest change that is not delivered; None: not known.
@@ -130,7 +130,7 @@ class StreamMetrics:
         0: all that the server had when it was last asked is delivered.
         """
         pipeline, source = self._pipeline, self._source
-        oldest = pipeline.oldest_commit_time if pipeline else None
+        oldest = pipeline.fanout.oldest_commit_time if pipeline else None
         if oldest is not None:
             return max(0.0, now - (oldest / 1e6 + EPOCH_S))
         end = max(self._beat, self.health.flush_lsn if self.health else 0)

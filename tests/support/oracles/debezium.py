@@ -22,6 +22,7 @@ from walstream.formats.debezium import (
     TransactionRecords,
 )
 from walstream.formats.debezium import names as topics
+from walstream.formats.txinfo import RowCounts
 from walstream.lsn import Lsn, parse
 from walstream.op import ColumnFacts, Kind, ReplicationOp, Table, halves
 from walstream.pipeline.assembler import Assembler
@@ -156,6 +157,7 @@ class Writer:
         self._tables: dict[int, Table] = {}
         self._messages = MessageEncoder(options, self.turn)
         self._transactions = TransactionRecords(options)
+        self._rows = RowCounts()  # of the transaction
 
     def of(self, table: Table) -> tuple[EnvelopeEncoder, DebeziumKey]:
         if self._tables.get(table.oid) is not table:
@@ -172,11 +174,14 @@ class Writer:
             match what:
                 case Begin():
                     begin, first = what, True
+                    self._rows = RowCounts()
                 case Commit():
-                    counts = self.turn.counts()
                     yield self._transaction(
                         self._transactions.end(
-                            begin.xid, what.end_lsn, begin.commit_time, counts
+                            begin.xid,
+                            (begin.final_lsn, what.end_lsn),
+                            begin.commit_time,
+                            self._rows,
                         )
                     )
                 case LogicalMessage():
@@ -213,6 +218,7 @@ class Writer:
             of_deleted, of_inserted = key.change_headers(op)
             parts = [(deleted, (of_deleted,)), (inserted, (of_inserted,))]
         for part, headers in parts:
+            self._rows.add(op.table)
             rendered = key.render(part)
             shown = tuple((name, text.decode()) for name, text in headers)
             for value in encoder.values(part):

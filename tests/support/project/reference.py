@@ -39,6 +39,7 @@ SECTIONS: Final = {
     '`[[sinks.NAME.handlers]]`, kind `"filter"`': "FilterHandler",
     "`[[sinks.NAME.handlers]]`, a kind that a package adds": "PackageHandler",
     "`[sinks.NAME.debezium]`": "Debezium",
+    "`[sinks.NAME.messages]`": "Messages",
     "`[sinks.NAME.oauth]`, and of a kafka source": "OAuth",
     "`[sinks.NAME.topics.TABLE]`": "MappedTopic",
     "`[spark]`": "Spark",

@@ -30,6 +30,7 @@ COMPLETE: Final[dict[tuple[str | int, ...], str]] = {
     ("sources", "legacy", "tables", "processes"): "PolledTable",
     ("sources", "upstream"): "KafkaSource",
     ("sinks", "kafka", "debezium"): "Debezium",
+    ("sinks", "kafka", "messages"): "Messages",
     ("sinks", "kafka", "oauth"): "OAuth",
     ("sinks", "kafka"): "KafkaSinkConfig",
     ("sinks", "kafka", "topics", "public.inventory"): "MappedTopic",

@@ -248,6 +248,19 @@ def test_what_is_parked_has_a_topic_of_its_own() -> None:
     assert not parked("m", topics={"orders": {"name": "m"}})
 
 
+def test_messages_have_topics_of_their_own_where_these_are_named() -> None:
+    def apart(*prefixes: str, **messages: Any) -> bool:
+        told = {"prefixes": list(prefixes), **messages}
+        sinks = SINKS.validate_python({"k": kafka(messages=told)})
+        sources = SOURCES.validate_python({"a": postgres("public.*")})
+        return not list(check_parking(sources, sinks))
+
+    assert apart("outbox", "*")  # by pattern: each is looked at when it comes
+    assert apart("a", topic="messages")
+    assert not apart("public.a")
+    assert not apart("a", topic="public.{prefix}")
+
+
 def test_handlers_take_ops_alone() -> None:
     handlers = [{"kind": "passthrough"}]
     source = SOURCES.validate_python({"up": chained("t"), "a": postgres("a.*")})

@@ -5,7 +5,7 @@ import json
 from tests.support.oracles.vectors import TXINFO
 from walstream.formats.context import Context
 from walstream.formats.tungsten import TungstenEncoder
-from walstream.formats.txinfo import RowCounts
+from walstream.formats.txinfo import RowCounts, TxinfoRecords
 from walstream.op import Kind, ReplicationOp, Table
 
 MSG = Table("msg", "msg", ("id",))
@@ -21,7 +21,9 @@ def counted() -> RowCounts:
 
 
 def test_a_transaction_has_a_record_of_its_own() -> None:
-    assert counted().record(4865) == TXINFO
+    records = TxinfoRecords()
+    assert records.begin(7, 1, 0) is None
+    assert records.end(7, (4865, 4900), 0, counted()) == (b"4865", TXINFO)
     assert counted().rows == 3
 
 

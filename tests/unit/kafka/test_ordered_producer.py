@@ -89,6 +89,36 @@ def test_what_is_held_behind_a_refused_record_stays(outbox: Box) -> None:
     assert counted.undelivered == 2
 
 
+def test_what_an_attempt_puts_takes_its_place() -> None:
+    """And stays there where it finds no room: nothing overtakes it."""
+    outbox, counted = Box(linger_ms=0), Counted()
+    room, sent = [0], []
+
+    def produce(_topic: str, value: bytes, *_: object, **__: object) -> None:
+        if not room[0]:
+            raise BufferError
+        room[0] -= 1
+        sent.append(value)
+
+    vars(outbox)["_produce"] = produce  # a queue as large as told
+
+    def attempt() -> bool:
+        for value in (b"1", b"2"):
+            put(outbox, value, counted)
+        return True
+
+    outbox.hold(lambda: bool(room[0]))  # of another topic
+    outbox.hold(attempt)
+    put(outbox, b"3", counted)
+    assert not outbox.serve()
+    for expected in ([b"1"], [b"1", b"2"], [b"1", b"2", b"3"]):
+        room[0] = 1
+        assert outbox.serve() == (len(expected) == 3)
+        assert sent == expected
+    assert outbox.has_room
+    outbox.close(0)
+
+
 def test_an_attempt_that_is_refused_is_not_tried_again(outbox: OrderedProducer) -> None:
     tried: list[int] = []
 

@@ -21,6 +21,7 @@ from walstream.pipeline.ledger import (
     Transaction,
 )
 from walstream.records.encoding import SinkRules
+from walstream.records.producer_record import ProducerRecord
 from walstream.records.router import Router, RoutingRules
 
 PRODUCER = {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
@@ -123,7 +124,7 @@ def test_a_record_of_many_bytes_goes_alone(*, handled: bool) -> None:
         op = ReplicationOp(Kind.INSERT, table, 7, 1, new=["1", "x" * size])
         if not handled:
             return sink.send(op, Transaction(7))
-        sink.put(b"k", b"v" * size, op, Transaction(7))
+        sink.put(ProducerRecord(b"k", b"v" * size), op, Transaction(7))
         small = ReplicationOp(Kind.INSERT, table, 7, 2, new=["1", ""])
         return sink.send(small, Transaction(7))
 

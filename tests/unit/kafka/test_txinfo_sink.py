@@ -10,10 +10,10 @@ import pytest
 from walstream.formats.context import Context
 from walstream.kafka import txinfo_sink
 from walstream.kafka.topic import Topic
-from walstream.kafka.txinfo_sink import Informs, TxinfoSink
+from walstream.kafka.txinfo_sink import TxinfoSink
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Ledger, Transaction
-from walstream.records.encoding import SinkRules
+from walstream.records.encoding import SinkRules, TransactionInfo
 from walstream.records.router import Router, RoutingRules, TopicMapping
 
 T = Table("public", "t", ("id", "v"), (0,))
@@ -49,15 +49,17 @@ class Running:
         self, *, fmt: str = "tungsten", known: str = "tu", **informs: Any
     ) -> None:
         self.known = {name: Topic(name, name, 1, 1 << 20) for name in [*known, "info"]}
-        topics = SimpleNamespace(
+        topics: Any = SimpleNamespace(
             known=self.known,
             have=lambda names: all(name in self.known for name in names),
             limits=(1 << 20, 1 << 20),
         )
         mappings = {name: TopicMapping(name) for name in "tu"}
-        rules = SinkRules("k", fmt, "murmur2", "send", True, b"", Context())
+        info = TransactionInfo(**informs)
+        rules = SinkRules(
+            "k", fmt, "murmur2", "send", True, b"", Context(), txinfo=info
+        )
         self.sink = TxinfoSink(
-            Informs(**informs),
             rules,
             Router("app", RoutingRules(mappings, "", "")),
             topics,

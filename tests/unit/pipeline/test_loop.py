@@ -256,7 +256,7 @@ def test_drain_that_its_deadline_cuts_short_says_so() -> None:
     live.start()
     live.until(lambda: sink.in_flight == 1, "it is sent")
     assert live.finish() is False
-    assert live.pipeline.undelivered == 1
+    assert live.pipeline.fanout.undelivered == 1
     assert live.confirmed == [START]
 
 

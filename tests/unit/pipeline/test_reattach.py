@@ -74,7 +74,7 @@ def test_what_is_refused_at_a_commit_that_was_read_before_is_not_delivered() -> 
     ledger = Ledger(100)
     transaction = ledger.begin(100)
 
-    def refuse(_transaction: Transaction) -> None:
+    def refuse(_transaction: Transaction, _end: int) -> None:
         raise HistoryError("too large")
 
     joining.send(ReplicationOp(Kind.INSERT, TABLE, 100, 0, new=["1"]), transaction)

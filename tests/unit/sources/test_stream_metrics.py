@@ -24,9 +24,10 @@ class Stream:
         self.asked = 0
         self.confirmed: Lsn = 0
         self.ops_read = 0
-        self.ops_delivered = 0
+        self.delivered_ops = 0
         self.oldest_commit_time: int | None = None
         self.sinks: list[object] = []
+        self.fanout = self
 
     def ask(self) -> None:
         self.asked += 1
@@ -75,7 +76,7 @@ def test_what_is_under_way_lags_by_its_age() -> None:
 def test_figures_go_on_over_streams_and_restarts() -> None:
     stream = Stream()
     found = attached(stream, StreamFigures(ops=10, delivered=9, current_at=5.0))
-    stream.ops_read, stream.ops_delivered = 3, 2
+    stream.ops_read, stream.delivered_ops = 3, 2
     assert (found.ops, found.delivered) == (13, 11)
     found.detach()
     found.attach(Stream(), Stream())  # type: ignore[arg-type]

@@ -48,7 +48,3 @@ class SinkTurn:
             self._numbered[table] = seq_id
             self._counts[table] = self._counts.get(table, 0) + 1
         return self._counts[table]
-
-    def counts(self) -> dict[str, int]:
-        """Return how many records each table has in the transaction so far."""
-        return dict(self._counts)

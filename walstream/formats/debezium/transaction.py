@@ -1,6 +1,5 @@
 """Records of the transaction topic, BEGIN and END; and those of the heartbeat topic."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from walstream.formats.debezium.connect import Schema, array, struct, text
@@ -8,6 +7,7 @@ from walstream.formats.debezium.json_text import json_text
 from walstream.formats.debezium.names import schema_name
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.source_block import TIME, unix_micros
+from walstream.formats.txinfo import RowCounts
 from walstream.lsn import Lsn
 
 Record = tuple[bytes, bytes]
@@ -34,24 +34,28 @@ class TransactionRecords:
         self._key = _around(key, options)
         self._value = _around(value, options)
 
-    def begin(self, xid: int, first: Lsn, commit_time: int) -> Record:
+    def begin(self, xid: int | None, first: Lsn, commit_time: int) -> Record:
         """Write the one that precedes the rows; `first` is the LSN of their first."""
         body = '"event_count":null,"data_collections":null'
         return self._record("BEGIN", f"{xid}:{first}", body, commit_time)
 
     def end(
-        self, xid: int, end: Lsn, commit_time: int, counts: Mapping[str, int]
+        self,
+        xid: int | None,
+        lsns: tuple[Lsn, Lsn],
+        commit_time: int,
+        counts: RowCounts,
     ) -> Record:
-        """Write the one that follows them; `end` is the byte behind the commit."""
+        """Write the one that follows them.
+
+        `lsns` are those of the commit record, and of the byte behind it.
+        """
         tables = [
             f'{{"data_collection":{json_text(name)},"event_count":{count}}}'
-            for name, count in counts.items()
+            for name, count in counts.tables.items()
         ]
-        body = (
-            f'"event_count":{sum(counts.values())},'
-            f'"data_collections":[{",".join(tables)}]'
-        )
-        return self._record("END", f"{xid}:{end}", body, commit_time)
+        body = f'"event_count":{counts.rows},"data_collections":[{",".join(tables)}]'
+        return self._record("END", f"{xid}:{lsns[1]}", body, commit_time)
 
     def _record(self, status: str, name: str, body: str, commit_time: int) -> Record:
         millis = unix_micros(commit_time) // 1000

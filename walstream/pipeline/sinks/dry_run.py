@@ -18,6 +18,8 @@ from walstream.records.encoding import (
     SinkRules,
     TableEncoding,
 )
+from walstream.records.named_topics import NamedTopics
+from walstream.records.producer_record import ProducerRecord
 from walstream.records.router import Router
 from walstream.telemetry.fields import LSN, SINK, TABLE, TOPIC
 from walstream.telemetry.tally import Tally
@@ -40,6 +42,7 @@ class DrySink:
         self._rules = rules
         self._router = router
         self._aims = EncodingPlan(rules, router)
+        self._named = NamedTopics(router, rules.max_named_topics)
         self._says = says
         self._values = values
         self._aimed: dict[Table, TableEncoding | None] = {}
@@ -71,14 +74,18 @@ class DrySink:
         aim.meter.ops += 1
         if op.kind is Kind.TRUNCATE:
             if self._aims.sends_truncate(op, aim):
-                self._say(op, aim, aim.route.key.table_key, aim.encode(op))
+                key = aim.route.key.table_key
+                self._say(op, aim.route.topic, key, aim.encode(op))
         elif op.key_changed and self._rules.split_key_updates:
             aim.meter.ops += 1  # of two numbers
             for half in halves(op):
-                self._say(half, aim, aim.route.key.render(half), aim.encode(half))
+                self._say_row(half, aim)
         else:
-            self._say(op, aim, aim.route.key.render(op), aim.encode(op))
+            self._say_row(op, aim)
         return True
+
+    def _say_row(self, op: ReplicationOp, aim: TableEncoding) -> None:
+        self._say(op, aim.route.topic, aim.route.key.render(op), aim.encode(op))
 
     def _aim(self, table: Table) -> TableEncoding | None:
         try:
@@ -87,18 +94,24 @@ class DrySink:
             if len(self._aimed) >= MAX_TABLES:
                 self._aimed.clear()
             self._aimed[table] = aim = self._aims.of(table)
+            if aim is not None:
+                self._named.keep_out(aim.route.topic, table)
             return aim
 
-    def put(self, key: bytes, value: bytes, op: ReplicationOp, _: Transaction) -> None:
+    def put(self, record: ProducerRecord, op: ReplicationOp, _: Transaction) -> None:
         """Accept a record that a handler made of an op."""
-        aim = self._aim(op.table)
-        if aim is None:
+        topic = record.topic
+        if topic is None:
+            topic = self._router.topic(op.table.schema, op.table.name)
+        elif topic not in self._named:
+            self._named.admit(topic, op)
+        if topic is None:
             self._aims.drop(op.table)
         else:
-            self._say(op, aim, key, value)
+            self._say(op, topic, record.key, record.value)
 
     def _say(
-        self, op: ReplicationOp, aim: TableEncoding, key: bytes, value: bytes
+        self, op: ReplicationOp, topic: str, key: bytes | None, value: bytes | None
     ) -> None:
         if not self._says:
             return
@@ -108,12 +121,12 @@ class DrySink:
             "kind": op.kind.value.lower(),
             LSN: show(op.lsn),
             "seq_id": op.seq_id,
-            TOPIC: aim.route.topic,
-            "bytes": len(value),
+            TOPIC: topic,
+            "bytes": len(value or b""),
         }
         if self._values:
-            said["key"] = key.decode(errors="replace")
-            said["value"] = value.decode(errors="replace")
+            for name, text in (("key", key), ("value", value)):
+                said[name] = None if text is None else text.decode(errors="replace")
         _log.info("op", **said)
 
     def close(self) -> None:

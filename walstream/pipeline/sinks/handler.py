@@ -48,6 +48,9 @@ class _Waiting(NamedTuple):
     size: int
 
 
+_Outcome = list[Out] | Unhandled | HistoryError
+
+
 class HandlerSink(FrontSink):
     """Handlers in front of another sink."""
 
@@ -67,7 +70,7 @@ class HandlerSink(FrontSink):
         self._clock = clock
         self._batch: deque[_Waiting] = deque()
         self._size = 0  # of all of it
-        self._handled: list[list[Out] | Unhandled] = []  # of the first of them
+        self._handled: list[_Outcome] = []  # of the first of them
         self._failing: ReplicationOp | None = None  # the one that was sent last
         self._since = 0.0  # when the first of them came
         self._again_at = 0.0  # when what a handler could not take is tried again
@@ -141,7 +144,7 @@ class HandlerSink(FrontSink):
             for waiting in islice(self._batch, len(handled), None):
                 try:
                     handled.append(list(self._chain.handle(waiting.op)))
-                except Unhandled as error:
+                except (Unhandled, HistoryError) as error:
                     handled.append(error)
                 if self._clock() >= until and len(handled) < len(self._batch):
                     return
@@ -157,12 +160,14 @@ class HandlerSink(FrontSink):
         for outs in handled:
             self._pass_on(self._batch[0], outs)
 
-    def _pass_on(self, waiting: _Waiting, outs: list[Out] | Unhandled) -> None:
+    def _pass_on(self, waiting: _Waiting, outs: _Outcome) -> None:
         """Send the results of one op; a refused one waits, unless it is a row's."""
         self._failing = waiting.op
         try:
             if isinstance(outs, Unhandled):
                 self._skip(waiting.op, outs)
+            elif isinstance(outs, HistoryError):
+                raise outs
             else:
                 self._send(waiting, outs)
         except HistoryError:
@@ -202,6 +207,6 @@ class HandlerSink(FrontSink):
             self.tally.skipped[waiting.op.table.full_name] += 1
         for out in outs:
             if isinstance(out, ProducerRecord):
-                self._sink.put(out.key, out.value, waiting.op, waiting.transaction)
+                self._sink.put(out, waiting.op, waiting.transaction)
             else:
                 self._sink.send(out, waiting.transaction)

@@ -9,6 +9,7 @@ from walstream.errors import ConfigError, HistoryError, Transient, WalstreamErro
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.ports import Sink, SinkTopic
+from walstream.records.producer_record import ProducerRecord
 from walstream.telemetry.meter import SinkMeter, TableMeter
 from walstream.telemetry.tally import Tally
 
@@ -73,9 +74,7 @@ class PackagedSink:
                 hint="correct the package that adds it, then: walstream run",
             ) from error
 
-    def put(
-        self, _key: bytes, _value: bytes, op: ReplicationOp, _: Transaction
-    ) -> None:
+    def put(self, _record: ProducerRecord, op: ReplicationOp, _: Transaction) -> None:
         raise ConfigError(
             f"sinks.{self.name}: a handler returns encoded records of table "
             f"{op.table.full_name!r}, and this sink takes only ops",

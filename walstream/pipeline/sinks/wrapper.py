@@ -5,11 +5,12 @@ from collections.abc import Mapping
 import structlog
 
 from walstream.lsn import show
-from walstream.op import ReplicationOp, Table
+from walstream.op import MessageOp, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
-from walstream.pipeline.ports import NamedSink, SinkTopic
+from walstream.pipeline.ports import NamedSink, SinkTopic, send_message
 from walstream.records.large_op import takes_large
+from walstream.records.producer_record import ProducerRecord
 from walstream.telemetry.fields import LSN, TABLE
 from walstream.telemetry.tally import Tally
 
@@ -63,15 +64,14 @@ class FrontSink:
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         return self._sink.send(op, transaction)
 
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        return send_message(self._sink, message, transaction)
+
     def put(
-        self,
-        key: bytes,
-        value: bytes,
-        op: ReplicationOp,
-        transaction: Transaction,
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
     ) -> None:
         """Send an encoded record."""
-        self._sink.put(key, value, op, transaction)
+        self._sink.put(record, op, transaction)
 
     def close(self) -> None:
         self._sink.close()

@@ -4,7 +4,6 @@ One module a handler, one registry; a handler is made for one table, as an encod
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from walstream import plugins
@@ -13,6 +12,7 @@ from walstream.op import ReplicationOp, Table
 from walstream.records.handlers.columns import DropColumns, RenameColumns
 from walstream.records.handlers.filter import Filter
 from walstream.records.handlers.mask import Mask
+from walstream.records.producer_record import ProducerRecord
 
 __all__ = [
     "HANDLERS",
@@ -25,21 +25,14 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerRecord:
-    """A finished record: no other handler sees it. Its topic is its op's."""
-
-    key: bytes
-    value: bytes
-
-
 Out = ReplicationOp | ProducerRecord
 
 
 class Handler(Protocol):
     """Handles the ops of one table; made of that, and of what the sink says.
 
-    A Transient error has the same op come again later; any other skips it.
+    A Transient error has the same op come again later, a HistoryError stops the sink
+    at it; any other skips it.
     """
 
     def handle(self, op: ReplicationOp) -> Iterable[Out]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from walstream.config.handler import HandlerSettings
-from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.op import ReplicationOp, Table
 from walstream.records.handlers import Handler, Out, ProducerRecord, handler_of
 from walstream.records.router import matches
@@ -76,7 +76,8 @@ class Chain:
     def handle(self, op: ReplicationOp) -> Sequence[Out]:
         """Return what leaves the last handler, in order.
 
-        Raises Transient where the same should be tried again, Unhandled where not.
+        Raises Transient where the same should be tried again, Unhandled where it is to
+        be skipped, HistoryError where nothing may follow.
         """
         ops: list[Out] = [op]
         for step in self._steps:
@@ -132,7 +133,7 @@ class Chain:
 def _handled(kind: str, handler: Handler, op: ReplicationOp) -> list[Out]:
     try:
         return list(handler.handle(op))
-    except Transient:
+    except (Transient, HistoryError):
         raise
     except Exception as error:
         # a stranger's words may hold a row's values

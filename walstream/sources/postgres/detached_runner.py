@@ -198,6 +198,7 @@ class DetachedSinkRunner:
             keys=BorrowedKeys(self._state),
             facts=BorrowedFacts(self._state) if self._sinks.want_facts else NoFacts(),
             sinks=sinks,
+            messages=self._sinks.want_messages,
             given=GIVEN.read(self._positions),
             positions=self._positions,
             accepts=self._accepts,

@@ -70,7 +70,7 @@ class PostgresRunner:
                 self._context = replace(self._context, options=used)
         pipeline = self._session.pipeline
         # one that ended before its stream began says nothing of those before
-        if drained and pipeline is not None and not pipeline.leaving:
+        if drained and pipeline is not None and not pipeline.fanout.leaving:
             stored_state.drained(self._positions)
         if self.ended and self._until != NEVER:
             self._session.check_delivered()
@@ -100,7 +100,7 @@ class PostgresRunner:
         else:
             _log.warning(
                 "stopped before everything was delivered: the rest is sent again",
-                records=pipeline.undelivered,
+                records=pipeline.fanout.undelivered,
                 lsn=show(pipeline.confirmed),
             )
 

@@ -140,7 +140,16 @@ class SourceSession:
             unsent = stored_state.take_unsent(self._positions, server.flush_lsn)
             keys.learn(captured, end, oldest, unsent)
             columns = self._facts_of_columns(unsent, oldest)
-            stage = Stage(server, facts, known, sinks, keys, begun.slot_start, columns)
+            stage = Stage(
+                server,
+                facts,
+                known,
+                sinks,
+                keys,
+                begun.slot_start,
+                columns,
+                self._sinks.want_messages,
+            )
             self._fence(stage)
             if self._backfill.pending and not self._away:
                 if not self._fill(begun, stage):

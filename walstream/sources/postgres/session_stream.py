@@ -46,6 +46,7 @@ class Stage:
     keys: KeyBook
     slot_start: Lsn
     facts_of_columns: FactRules = field(default_factory=NoFacts)
+    messages: bool = False  # whether some sink takes logical ones
 
 
 class SessionStream:
@@ -127,6 +128,7 @@ class SessionStream:
             keys=stage.keys,
             facts=stage.facts_of_columns,
             sinks=stage.sinks,
+            messages=stage.messages,
             given=GIVEN.read(self._positions),
             positions=self._positions,
             accepts=self._accepts,

@@ -40,6 +40,7 @@ class StreamSpec:
     keys: KeyRules
     facts: FactRules
     sinks: Sequence[Sink]
+    messages: bool  # whether some sink takes logical ones
     given: Given | None  # to sinks, as far as is known
     positions: StateStore
     accepts: bool  # an operator says that what is known of `given` is all
@@ -62,6 +63,7 @@ class StreamRun:
             spec.position,
             source=spec.name,
             publications=spec.capture.read,
+            messages=spec.messages,
             given=given.believed() if given and spec.accepts else given,
             report=timelines.append,
         )
@@ -97,7 +99,7 @@ class StreamRun:
         )
         self.pipeline.measure(gauge.meter)
         self._confirmations = ConfirmationLog(
-            lambda: self.pipeline.ops_delivered, gauge.meter.tables
+            lambda: self.pipeline.fanout.delivered_ops, gauge.meter.tables
         )
 
     def _confirmed(self, lsn: Lsn) -> None:

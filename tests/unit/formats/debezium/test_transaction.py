@@ -4,6 +4,8 @@ import json
 
 from walstream.formats.debezium import DebeziumOptions, HeartbeatRecords
 from walstream.formats.debezium.transaction import TransactionRecords
+from walstream.formats.txinfo import RowCounts
+from walstream.op import Table
 
 _TIME = 848_719_565_034_484
 
@@ -16,7 +18,10 @@ def test_begin_and_end_name_the_transaction_and_count_its_tables() -> None:
         b'{"status":"BEGIN","id":"760:77","event_count":null,"data_collections":null,'
         b'"ts_ms":1795404365034}'
     )
-    key, value = records.end(760, 99, _TIME, {"s.t": 2, 's."q"': 1})
+    counts = RowCounts()
+    counts.add(Table("s", "t", ()), 2)
+    counts.add(Table("s", '"q"', ()))
+    key, value = records.end(760, (90, 99), _TIME, counts)
     assert key == b'{"id":"760:99"}'
     end = json.loads(value)
     assert end["event_count"] == 3
@@ -27,7 +32,9 @@ def test_begin_and_end_name_the_transaction_and_count_its_tables() -> None:
 
 
 def test_an_empty_transaction_has_an_empty_list() -> None:
-    _, value = TransactionRecords(DebeziumOptions("app")).end(7, 9, _TIME, {})
+    _, value = TransactionRecords(DebeziumOptions("app")).end(
+        7, (8, 9), _TIME, RowCounts()
+    )
     assert b'"event_count":0,"data_collections":[]' in value
 
 

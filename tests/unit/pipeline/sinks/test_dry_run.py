@@ -11,6 +11,7 @@ from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.sinks.dry_run import DrySink
 from walstream.records.encoding import SinkRules
+from walstream.records.producer_record import ProducerRecord
 from walstream.records.router import Router, RoutingRules, TopicMapping
 
 TABLE = Table("public", "t", ("id", "v"), (0,))
@@ -96,7 +97,7 @@ def test_a_truncate_follows_its_rule() -> None:
 def test_what_has_no_topic_is_dropped_and_counted_whatever_it_is() -> None:
     dry = sink()
     other = op(table=Table("public", "u", ("id",), (0,)), new=["1"])
-    dry.put(b"k", b"v", other, TRANSACTION)
+    dry.put(ProducerRecord(b"k", b"v"), other, TRANSACTION)
     (line,) = said(dry, other) or [{}]
     assert line == {} or "no topic" in line["event"]
     assert dry.tally.dropped == {"public.u": 2}
@@ -108,8 +109,18 @@ def test_what_has_no_topic_is_dropped_and_counted_whatever_it_is() -> None:
 def test_a_handlers_record_is_said_too() -> None:
     dry = sink(values=True)
     with capture_logs() as lines:
-        dry.put(b"k", b"v", op(), TRANSACTION)
+        dry.put(ProducerRecord(b"k", b"v"), op(), TRANSACTION)
     assert (lines[0]["key"], lines[0]["value"]) == ("k", "v")
+
+
+def test_a_record_that_names_its_topic_is_said_with_it_or_refused() -> None:
+    dry = sink(values=True)
+    with capture_logs() as lines:
+        dry.put(ProducerRecord(None, None, "there"), op(), TRANSACTION)
+    (line,) = lines
+    assert (line["topic"], line["key"], line["value"]) == ("there", None, None)
+    with pytest.raises(HistoryError, match="does not allow"):
+        dry.put(ProducerRecord(None, None, "not there"), op(), TRANSACTION)
 
 
 def test_what_it_cannot_write_is_refused_as_everywhere() -> None:

@@ -50,9 +50,9 @@ class Target:
         return False
 
     def put(
-        self, key: bytes, value: bytes, op: ReplicationOp, transaction: Transaction
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
     ) -> None:
-        self.sent.append((key, value, op.seq_id))
+        self.sent.append((record.key, record.value, op.seq_id))
         transaction.undelivered += 1
 
     def close(self) -> None:
@@ -70,6 +70,8 @@ class Moody:
             raise ValueError("s3cret")
         if value == "config":
             raise ConfigError("no such thing")
+        if value == "stop":
+            raise HistoryError("no further")
         if value == "record":
             yield ProducerRecord(b"k", b"v")
         elif value != "nothing":
@@ -244,6 +246,17 @@ def test_a_row_of_the_stream_that_is_refused_is_not_passed_by() -> None:
     assert rig.transaction.undelivered == 3
 
 
+def test_a_handler_stops_the_sink_at_an_op_behind_those_before_it() -> None:
+    rig = Rig()
+    rig.send("a", "stop", "b")
+    for _ in range(2):
+        with pytest.raises(HistoryError, match="no further"):
+            rig.sink.ready()
+    assert rig.target.sent == ["a"]
+    assert rig.transaction.undelivered == 3
+    assert not rig.sink.tally.failed
+
+
 def test_the_rest_is_the_targets() -> None:
     rig = Rig()
     sink = rig.sink
@@ -252,7 +265,8 @@ def test_the_rest_is_the_targets() -> None:
     assert sink.topics == {}
     assert sink.knows(TABLE)
     assert not sink.waiting
-    sink.put(b"k", b"v", ReplicationOp(Kind.INSERT, TABLE, 8, 0), rig.transaction)
+    op = ReplicationOp(Kind.INSERT, TABLE, 8, 0)
+    sink.put(ProducerRecord(b"k", b"v"), op, rig.transaction)
     assert rig.target.sent == [(b"k", b"v", 0)]
     sink.close()
     assert rig.target.closed

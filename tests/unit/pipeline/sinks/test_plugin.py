@@ -12,6 +12,7 @@ from walstream.op import Kind, ReplicationOp
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.sinks import plugin
 from walstream.pipeline.sinks.plugin import PackagedSink
+from walstream.records.producer_record import ProducerRecord
 from walstream.testing import Reject, faulty
 
 OP = ReplicationOp(Kind.INSERT, TABLE, 8, 0, new=["1", "a"])
@@ -73,4 +74,6 @@ def test_its_failures_are_its_own(
 
 def test_finished_records_are_not_for_it() -> None:
     with pytest.raises(ConfigError, match="takes only ops"):
-        PackagedSink("mine", Target()).put(b"k", b"v", OP, Transaction(8))
+        PackagedSink("mine", Target()).put(
+            ProducerRecord(b"k", b"v"), OP, Transaction(8)
+        )

@@ -8,6 +8,7 @@ from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.sinks.wrapper import (
     VerboseSink,
 )
+from walstream.records.producer_record import ProducerRecord
 
 
 def test_each_op_is_named_and_goes_on() -> None:
@@ -16,7 +17,7 @@ def test_each_op_is_named_and_goes_on() -> None:
     op = ReplicationOp(Kind.UPDATE, TABLE, 8, 3, new=["1", "s3cret"])
     with capture_logs() as said:
         assert not sink.send(op, transaction)
-        sink.put(b"k", b"v", op, transaction)
+        sink.put(ProducerRecord(b"k", b"v"), op, transaction)
     assert said == [
         {
             "event": "op",

@@ -80,8 +80,9 @@ class HandledRows:
             for out in outs or ():
                 headers: Headers = []
                 if isinstance(out, ProducerRecord):
-                    made.values.append(out.value)
-                    made.keys.append(out.key)
+                    key, value = _plain(out, op.table)
+                    made.values.append(value)
+                    made.keys.append(key)
                 else:
                     route, encoder = self._writing(out.table, op.table)
                     made.values.append(encoder.encode(out))
@@ -136,3 +137,17 @@ class HandledRows:
         made = with_own_key(route, encoder, table), encoder
         self._written[table] = made
         return made
+
+
+def _plain(record: ProducerRecord, table: Table) -> tuple[bytes, bytes]:
+    """Return key and value of a record; raise ConfigError if it has more, or less."""
+    key, value = record.key, record.value
+    if key is None or value is None or record != ProducerRecord(key, value):
+        raise ConfigError(
+            f"a handler returns records of table {table.full_name!r} with a topic,"
+            " headers, a time or a partition of their own, or without a key or value:"
+            " tasks of Spark cannot send them",
+            hint='set backfill = "never" in the source, and send its rows beside the '
+            f"stream: walstream backfill {table.full_name}",
+        )
+    return key, value

@@ -1,0 +1,184 @@
+"""A finished record goes where it says, in its order, or is refused for good."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from walstream.errors import HistoryError, RecordRefused
+from walstream.formats.context import Context
+from walstream.kafka.record_sink import ALONE, RecordSink
+from walstream.kafka.topic import Topic
+from walstream.op import EPOCH_S, Kind, ReplicationOp, Table
+from walstream.pipeline.ledger import Transaction
+from walstream.records.encoding import SinkRules
+from walstream.records.partitioner import murmur2
+from walstream.records.producer_record import ProducerRecord
+from walstream.records.router import Router, RoutingRules, TopicMapping
+from walstream.telemetry import runtime
+
+TABLE = Table("public", "outbox", ("id",), (0,))
+UNMAPPED = Table("public", "unmapped", ("id",), (0,))
+LIMIT = 1 << 20
+PARTITIONS = 7
+FIRST = [("walstream-source", b"1/db/1")]
+
+
+class Outbox:
+    """Takes records, and attempts to be made later, in one row."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[Any, ...]] = []
+        self.alone: list[tuple[Any, ...]] = []
+        self.held: list[Callable[[], bool]] = []
+
+    def put(self, *record: Any) -> None:
+        record[5].undelivered += 1
+        self.records.append(record)
+
+    def put_alone(self, *record: Any) -> None:
+        self.alone.append(record)
+
+    def hold(self, attempt: Callable[[], bool]) -> None:
+        self.held.append(attempt)
+
+    def of(self, _topic: str) -> "Outbox":
+        return self
+
+
+class Rig:
+    def __init__(self, known: str = "ab", **rules: Any) -> None:
+        self.known = {
+            name: Topic(name, name, PARTITIONS, LIMIT)
+            for name in [*known, "own", "big"]
+        }
+        self.known["big"].limit = 1 << 30
+        self.asked: list[str] = []
+        self.sink = RecordSink(
+            SinkRules(
+                "k", "op", "murmur2", "send", True, b"1/db/1", Context(), **rules
+            ),
+            Router("app", RoutingRules({"outbox": TopicMapping("own")}, "", "")),
+            SimpleNamespace(  # type: ignore[arg-type]
+                known=self.known, have=self.have, limits=(LIMIT, LIMIT)
+            ),
+            producer={},
+        )
+        self.outbox = Outbox()
+        self.sink._outboxes = self.outbox  # type: ignore[assignment]  # noqa: SLF001 - no Kafka
+        self.sink._fit._limits = (LIMIT, LIMIT)  # noqa: SLF001 - likewise
+        self.transaction = Transaction(8)
+        self.now_ms = int(runtime.time() * 1000)
+
+    def have(self, names: list[str]) -> bool:
+        self.asked += names
+        return all(name in self.known for name in names)
+
+    def put(self, *record: Any, table: Table = TABLE, **more: Any) -> None:
+        made = (self.now_ms - EPOCH_S * 1000) * 1000
+        op = ReplicationOp(Kind.INSERT, table, 8, 0, new=["1"], commit_time=made)
+        self.sink.put(ProducerRecord(*record, **more), op, self.transaction)
+
+
+def test_it_goes_to_the_topic_that_it_names_or_its_tables() -> None:
+    rig = Rig()
+    rig.put(b"k", b"v", "a")
+    rig.put(b"k", b"v")
+    assert [record[:3] for record in rig.outbox.records] == [
+        ("a", b"v", b"k"), ("own", b"v", b"k"),
+    ]  # fmt: skip
+    assert [record[3] for record in rig.outbox.records] == [
+        murmur2(b"k", PARTITIONS)
+    ] * 2
+    assert {record[4] for record in rig.outbox.records} == {rig.now_ms}
+    rig.put(b"k", b"v", table=UNMAPPED)
+    assert rig.sink.tally.dropped == {"public.unmapped": 1}
+    assert rig.transaction.undelivered == 2
+
+
+def test_without_a_key_its_table_decides_the_partition() -> None:
+    rig = Rig()
+    rig.put(None, None, "a")
+    (record,) = rig.outbox.records
+    expected = murmur2(b"public.outbox", PARTITIONS)
+    assert record[:4] == ("a", None, None, expected)
+
+
+def test_its_headers_stand_behind_those_of_the_sink() -> None:
+    rig = Rig()
+    mine = (("id", b"1"), ("none", None))
+    for _ in range(2):
+        rig.put(b"k", b"v", "a", mine)
+    assert [record[6] for record in rig.outbox.records] == [[*FIRST, *mine], [*mine]]
+
+
+def test_its_own_time_is_kept_to_the_millisecond() -> None:
+    rig = Rig()
+    for back_ms in (1, 999, 86_400_007):
+        rig.put(b"k", b"v", "a", timestamp=rig.now_ms - back_ms)
+        assert rig.outbox.records[-1][4] == rig.now_ms - back_ms
+
+
+def test_a_time_that_kafka_would_delete_by_is_held() -> None:
+    rig = Rig()
+    rig.known["a"].retention_ms = 100_000
+    rig.put(b"k", b"v", "a", timestamp=rig.now_ms - 500_000)
+    assert rig.outbox.records[-1][4] >= rig.now_ms - 50_000
+
+
+@pytest.mark.parametrize("partition", [0, PARTITIONS - 1])
+def test_a_partition_may_be_named(partition: int) -> None:
+    rig = Rig()
+    rig.put(b"k", b"v", "a", partition=partition)
+    assert rig.outbox.records[0][3] == partition
+
+
+@pytest.mark.parametrize("partition", [-1, PARTITIONS])
+def test_a_partition_that_is_not_there_stops(partition: int) -> None:
+    with pytest.raises(HistoryError, match=r"names partition -?\d of topic 'a'"):
+        Rig().put(b"k", b"v", "a", partition=partition)
+
+
+def test_records_of_an_unknown_topic_wait_counted() -> None:
+    rig = Rig()
+    rig.put(b"k", b"1", "new")
+    rig.put(b"k", b"2", "new")
+    assert rig.outbox.records == []
+    assert rig.transaction.undelivered == 2
+    first, second = rig.outbox.held
+    assert not first()
+    rig.known["new"] = Topic("new", "new", 1, LIMIT)
+    assert first()
+    assert second()
+    assert [record[1] for record in rig.outbox.records] == [b"1", b"2"]
+    assert rig.transaction.undelivered == 2
+    assert set(rig.asked) == {"new"}
+
+
+def test_one_that_is_too_large_stops_or_is_parked() -> None:
+    with pytest.raises(RecordRefused):
+        Rig().put(None, b"x" * LIMIT, "a")
+    rig = Rig(parking="b")
+    rig.put(None, b"", "a", [("h", b"x" * LIMIT)])
+    (record,) = rig.outbox.records
+    assert record[0] == "b"
+    assert rig.sink.tally.parked == {"public.outbox": 1}
+
+
+def test_a_huge_one_goes_alone() -> None:
+    rig = Rig()
+    rig.put(b"k", b"x" * (ALONE + 1), "big")
+    assert len(rig.outbox.alone) == 1
+    assert not rig.outbox.records
+
+
+def test_a_topic_that_it_may_not_name_stops_before_anything_is_sent() -> None:
+    rig = Rig(parking="b", max_named_topics=1)
+    for name in ("b", "a b"):
+        with pytest.raises(HistoryError):
+            rig.put(b"k", b"v", name)
+    rig.put(b"k", b"v", "a")
+    with pytest.raises(HistoryError, match="the 1 that are allowed"):
+        rig.put(b"k", b"v", "big")
+    assert len(rig.outbox.records) == rig.transaction.undelivered == 1

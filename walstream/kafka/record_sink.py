@@ -1,0 +1,326 @@
+"""The part of a Kafka sink below any format: producers, topics, finished records."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import HistoryError, WalstreamError
+from walstream.kafka.freeze_clock import TurnClock, stood_still
+from walstream.kafka.ordered_producer import Headers, OrderedProducer
+from walstream.kafka.producer_fit import ProducerFit
+from walstream.kafka.producer_pool import ProducerPool
+from walstream.kafka.topic import Topic
+from walstream.kafka.topic_watch import TopicWatch
+from walstream.kafka.topics import Topics
+from walstream.lsn import show
+from walstream.op import EPOCH_S, MessageOp, ReplicationOp
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.outage import Outage
+from walstream.records.encoding import EncodingPlan, SinkRules
+from walstream.records.message_records import MessageRecords, Write, stand_in
+from walstream.records.message_router import MessageRouter
+from walstream.records.named_topics import NamedTopics
+from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
+from walstream.records.partitioner import PARTITIONERS
+from walstream.records.producer_record import ProducerRecord
+from walstream.records.router import Router, spelling
+from walstream.telemetry.tally import Tally
+
+_CLOSE_WAIT_S: Final = 3.0
+ALONE: Final = 8 << 20  # bytes of a record: more are not copied twice
+
+
+class RecordSink:
+    """Sink of records that are finished."""
+
+    def __init__(
+        self,
+        rules: SinkRules,
+        router: Router,
+        topics: Topics,
+        *,
+        producer: ClientProperties,
+        expected: Iterable[str] = (),
+    ) -> None:
+        """Look at `expected` topics, or create them, before anything is sent."""
+        self._rules = rules
+        self._router = router
+        self._topics = topics
+        self._expected = [*expected, *([rules.parking] if rules.parking else ())]
+        self._partition = PARTITIONERS[rules.partitioner]
+        self._aims = EncodingPlan(rules, router)
+        self._named = NamedTopics(router, rules.max_named_topics)
+        for topic in (rules.parking, *rules.reserved):
+            self._named.reserve(topic)
+        self._messages: MessageRecords | None = None
+        if rules.messages is not None:
+            routed = MessageRouter(
+                rules.messages, spelling(rules.format), self._named.is_taken
+            )
+            self._messages = MessageRecords(
+                rules.name, routed, self._aims.tally, self._write_message()
+            )
+        self._outboxes: ProducerPool | None = None
+        self._fit = ProducerFit(rules.name, rules.meter, producer)
+        # where this producer's records come from: once for each partition
+        self._headers: Headers = [("walstream-source", rules.source_header)]
+        self._clock = TurnClock()
+        self._watch = TopicWatch(topics)
+
+    def ready(self) -> bool:
+        """Serve delivery reports, send what is held; tell whether there is room.
+
+        Raises what stops this producer for good: nothing is sent after that.
+        """
+        if self._outboxes is None:
+            if not self._topics.have(self._expected):
+                return False
+            self._forget(set())
+            self._outboxes = self._fit.open(self._expected, self._topics.limits)
+        still_ms = self._clock.turn()
+        if still_ms > self._rules.frozen_after_ms and self._outboxes.in_flight:
+            self._outboxes.close()  # before a poll lets librdkafka send more of it
+            raise stood_still(still_ms)
+        self._look_at_topics(self._outboxes)
+        return self._outboxes.serve()
+
+    @property
+    def in_flight(self) -> int:
+        """Count of records and of the producer's own requests in flight."""
+        return outboxes.in_flight if (outboxes := self._outboxes) is not None else 0
+
+    @property
+    def name(self) -> str:
+        return self._rules.name
+
+    @property
+    def waiting(self) -> bool:
+        """Return whether it waits for Kafka."""
+        return (outboxes := self._outboxes) is None or outboxes.unreachable
+
+    @property
+    def outage(self) -> Outage | None:
+        """Reason why Kafka does not answer, as far as known."""
+        return (self._outboxes or self._topics).outage
+
+    @property
+    def handler_waits(self) -> bool:
+        """Return False: handlers are wrapped around this sink."""
+        return False
+
+    @property
+    def tally(self) -> Tally:
+        """Counts of parked and dropped ops, by table."""
+        return self._aims.tally
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """Its topics as they were found, by name."""
+        return dict(self._topics.known)
+
+    def close(self) -> None:
+        """Wait a while for what is in flight; then drop it.
+
+        Else a broker might take it after what the next producer sends of the same.
+        """
+        if (outboxes := self._outboxes) is not None:
+            outboxes.wait(_CLOSE_WAIT_S)
+            self._outboxes = None  # must end nothing: who reports would find it freed
+            outboxes.close()  # used after that, so ended here (docs/decisions/0050)
+        self._topics.close()
+        self._aims.tell()
+
+    def put(
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
+    ) -> None:
+        """Send a record that was made of an op, to the topic that it names.
+
+        If it names none, to the op's. Raises HistoryError for one that it may not name.
+        """
+        name = record.topic
+        if name is None:
+            table = op.table
+            name = self._router.topic(table.schema, table.name)
+            if name is None:
+                self._aims.drop(table)
+                return
+        elif name not in self._named:
+            self._named.admit(name, op)
+        self._put_at(name, record, op, transaction)
+
+    def put_aside(
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
+    ) -> None:
+        """Send a record of the sink's own, to the topic that it names."""
+        self._put_at(record.topic or "", record, op, transaction)
+
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        """Send a logical message, if it is wanted; False: no other before `ready`."""
+        if self._messages is None:
+            return True
+        record = self._messages.made(message)
+        if record is None:
+            return True
+        self.put_aside(record, stand_in(message), transaction)
+        return self._outbox_of(record.topic or "").has_room
+
+    def _write_message(self) -> Write | None:
+        """Return what makes the record of a message; None: its content is one."""
+        return None
+
+    def _put_at(
+        self,
+        name: str,
+        record: ProducerRecord,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        outbox = self._outbox_of(name)
+        topic = self._topics.known.get(name)
+        if topic is None:
+            again = partial(self._put_at, name, record, op, transaction)
+            self._await(name, outbox, transaction, again)
+        else:
+            self._put_made(outbox, topic, record, op, transaction)
+
+    def _outbox_of(self, topic: str) -> OrderedProducer:
+        if self._outboxes is None:
+            raise WalstreamError("the sink was not ready: a defect")
+        return self._outboxes.of(topic)
+
+    def _await(
+        self,
+        name: str,
+        outbox: OrderedProducer,
+        transaction: Transaction,
+        send: Callable[[], object],
+    ) -> None:
+        """Call `send` in turn, once a topic is known; count it until then."""
+        transaction.undelivered += 1
+
+        def attempt() -> bool:
+            if not self._topics.have([name]):
+                return False
+            self._meet(name)
+            send()  # its records take the place of this attempt
+            transaction.undelivered -= 1  # only now: one that is refused stays counted
+            return True
+
+        outbox.hold(attempt)
+
+    def _put(  # noqa: PLR0913, PLR0917 - a record without an object for each
+        self,
+        outbox: OrderedProducer,
+        topic: Topic,
+        key: bytes,
+        value: bytes | None,
+        op: ReplicationOp,
+        transaction: Transaction,
+        partition: int = -1,
+    ) -> None:
+        """Put a record in its key's partition, or this one; or park it.
+
+        Parked is what its topic does not take.
+        """
+        size = len(value or b"") + len(key) + RECORD_OVERHEAD
+        if size > topic.limit:
+            self._park(topic.too_large(op, key, size), transaction)
+            return
+        if partition < 0:
+            partitions = topic.partitions
+            partition = self._partition(key, partitions) if partitions > 1 else 0
+        name, headers = topic.name, topic.headers(partition, self._headers)
+        stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
+        if value is not None and len(value) > ALONE:
+            outbox.put_alone(name, value, key, partition, stamp, transaction, headers)
+        else:
+            outbox.put(name, value, key, partition, stamp, transaction, headers)
+
+    def _put_made(
+        self,
+        outbox: OrderedProducer,
+        topic: Topic,
+        record: ProducerRecord,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        """Put a record that was not made by this sink's format."""
+        key, partition = record.key, record.partition
+        if partition is None:
+            deciding = op.table.full_name.encode() if key is None else key
+            count = topic.partitions
+            partition = self._partition(deciding, count) if count > 1 else 0
+        elif not 0 <= partition < topic.partitions:
+            raise _no_such_partition(op, partition, topic)
+        made = op.commit_time
+        if record.timestamp is not None:
+            made = (record.timestamp - EPOCH_S * 1000) * 1000
+        stamp = topic.timestamp_ms(made, self._clock.now_ms)
+        headers: Headers = [*record.headers]
+        self._put_headed(
+            outbox, topic, key, record.value, op, transaction, headers, partition, stamp
+        )
+
+    def _put_headed(  # noqa: PLR0913, PLR0917 - a record without an object for each
+        self,
+        outbox: OrderedProducer,
+        topic: Topic,
+        key: bytes | None,
+        value: bytes | None,
+        op: ReplicationOp,
+        transaction: Transaction,
+        headers: Headers,
+        partition: int,
+        stamp: int,
+    ) -> None:
+        """Put a record with headers of its own in this partition, or park it."""
+        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
+        if headers:
+            size += sum([len(name) + len(text or b"") for name, text in headers])
+        if size > topic.limit:
+            self._park(topic.too_large(op, key or b"", size), transaction)
+            return
+        standing = topic.headers(partition, self._headers)
+        if headers:
+            standing = [*(standing or ()), *headers]
+        put = outbox.put
+        if value is not None and len(value) > ALONE:
+            put = outbox.put_alone
+        put(topic.name, value, key, partition, stamp, transaction, standing)
+
+    def _park(self, large: TooLarge, transaction: Transaction) -> None:
+        """Leave word of a record that its topic does not take, or stop at it."""
+        parking = self._topics.known.get(self._rules.parking)
+        if parking is None or large.size_parked > parking.limit:
+            raise large.refusal()
+        self.tally.parked[large.op.table.full_name] += 1
+        large.tell(self._rules.name, parking.name)
+        outbox, document = self._outbox_of(parking.name), large.document()
+        self._put(outbox, parking, large.key, document, large.op, transaction)
+
+    def _look_at_topics(self, kafka: ProducerPool) -> None:
+        """See whether the topics are still what they were."""
+        gone = self._watch.look(kafka)
+        if gone is None:
+            return
+        if gone:
+            self._forget(gone)
+        self._fit.check(self._topics.limits)
+
+    def _forget(self, gone: set[str]) -> None:
+        """Let go of what is kept of topics, of those that are `gone` for sure."""
+
+    def _meet(self, topic: str) -> None:
+        self._watch.meet(topic)
+        self._fit.check(self._topics.limits)
+
+
+def _no_such_partition(op: ReplicationOp, partition: int, topic: Topic) -> HistoryError:
+    return HistoryError(
+        f"a record of table {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id})"
+        f" names partition {partition} of topic {topic.name!r}, which has"
+        f" {topic.partitions}",
+        hint="add partitions to the topic, or leave out such rows by a filter in front "
+        "of the handler; then: walstream run --accept-partitions",
+    )
