@@ -18,7 +18,7 @@ from tests.support.fixtures.postgres import Database, PostgresServer, temporary_
 from tests.support.loads.debezium import RandomLoad
 from tests.support.oracles.debezium_records import explained
 from tests.support.oracles.debezium_rules import NOT_IN_RECORDS, RULES, documented
-from tests.support.programs.debezium import Beside, Variant, beside, tables_topics
+from tests.support.programs.debezium import Beside, Variant, beside, by_topic
 from walstream.formats.debezium import DebeziumOptions
 
 pytestmark = pytest.mark.fault
@@ -233,7 +233,7 @@ def random_changes(
         used, others = explained(made)
     assert not others, "\n".join([f"seed {seed}", *map(str, others)])
     assert used <= EXPECTED, f"seed {seed}: {used - EXPECTED}"
-    assert sum(len(part) for part in tables_topics(made.ours.records).values()) > steps
+    assert sum(len(part) for part in by_topic(made.ours.records).values()) > steps
 
 
 @pytest.mark.fault_long

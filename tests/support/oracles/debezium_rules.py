@@ -99,6 +99,14 @@ def _shown(node: object) -> str:
 Rule = Callable[[Found], bool]
 
 
+def _is_message(found: Found) -> bool:
+    return ".message/" in found.where
+
+
+def _is_transaction(found: Found) -> bool:
+    return ".transaction/" in found.where
+
+
 def _ends(*names: str) -> Rule:
     return lambda found: found.path[-len(names) :] == names
 
@@ -180,12 +188,18 @@ def _tombstone(found: Found) -> bool:
 
 RULES: Final[dict[str, Rule]] = {
     "`source.sequence`": _ends("source", "sequence"),
-    "`transaction.total_order`": _ends("transaction", "total_order"),
+    "`transaction.total_order`": lambda found: (
+        _ends("transaction", "total_order")(found)
+        or (_is_message(found) and found.path[-1] == "transaction")
+    ),
     "header `walstream-position`": _of_header("walstream-position"),
     "header `walstream-source`": _of_header("walstream-source"),
     "headers `__debezium.context.*`": _of_header("__debezium.context."),
-    "`source.origin`, `origin_lsn`": lambda found: (
-        _ends("source", "origin")(found) or _ends("source", "origin_lsn")(found)
+    "`source.ts_ms` of a message outside of a transaction": lambda found: (
+        _is_message(found) and found.path[-2] == "source" and found.path[-1] in _TIMES
+    ),
+    "messages in `event_count` of END": lambda found: (
+        _is_transaction(found) and found.path[2] in {"event_count", "data_collections"}
     ),
     "existing rows of a partition that is published by its root": lambda found: (
         found.path == ("topic",) and found.table.is_partition
@@ -233,6 +247,7 @@ RULES: Final[dict[str, Rule]] = {
 }
 """By the row of the table."""
 NOT_IN_RECORDS: Final = {
+    "BEGIN and END",  # the workload's transactions all have records
     "numeric NaN and infinities, `precise`",  # null in both
     "unchanged TOAST value of numeric, geometry and other arrays",  # likewise
     "sparsevec of more than 32,767 dimensions",  # no server here has the type
@@ -253,6 +268,6 @@ def documented() -> list[str]:
 
 def is_processing_time(found: Found) -> bool:
     """Tell whether it is the clock of who processed the record."""
-    if found.unwrapped:
+    if found.unwrapped or _is_transaction(found):
         return False
     return len(found.path) == 3 and found.path[2] in _TIMES

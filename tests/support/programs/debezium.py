@@ -23,6 +23,8 @@ from walstream.formats.debezium.names import topic as topic_of
 PUBLICATION: Final = "beside"
 OURS: Final = "ws."
 """What precedes Debezium's name of a topic in walstream's."""
+MESSAGE, TRANSACTION = "message", "transaction"
+"""What ends the names of the topics that are of no table."""
 _BEACON: Final = "beacon"  # a table
 _PATIENCE_S: Final = 120.0
 _SPELT: Final = {
@@ -105,7 +107,14 @@ class Variant:
         if not self.unwrapped:
             for other in ("deletes", "add_fields", "add_prefix"):
                 del told[other]
+        others: dict[str, Any] = {}
+        if not self.unwrapped:
+            prefixes = {"prefixes": ["*"], "topic": f"{OURS}{name}.{MESSAGE}"}
+            others["messages"] = prefixes
+        if self.options.transaction_block:
+            others["txinfo"] = f"{OURS}{name}.{TRANSACTION}"
         return {
+            **others,
             "format": "debezium_row" if self.unwrapped else "debezium",
             "topic": f"{OURS}{name}.{{schema}}.{{table}}",
             "on_truncate": "send" if self.truncates else "skip",
@@ -194,6 +203,10 @@ class Beside:
                 topic = topic_of(self.name(variant), schema, table)
                 for made in (topic, f"{OURS}{topic}"):
                     admin.create(made, self.partitions.get(table, 3))
+            for word in (MESSAGE, TRANSACTION):
+                topic = f"{self.name(variant)}.{word}"
+                for made in (topic, f"{OURS}{topic}"):
+                    admin.create(made, 1)
         if self._snapshots:
             return
         for slot in (self.token, *map(self.name, self.variants)):
@@ -279,15 +292,11 @@ def beside(
         made.close()
 
 
-_NO_TABLES: Final = {".transaction", ".message"}  # walstream has none of these yet
-
-
-def tables_topics(records: list[Record]) -> dict[str, list[Record]]:
-    """Return the records by topic and by offset; those of tables alone."""
+def by_topic(records: list[Record]) -> dict[str, list[Record]]:
+    """Return the records by topic and by offset."""
     found: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda one: (one.partition, one.offset)):
-        if not any(record.topic.endswith(one) for one in _NO_TABLES):
-            found.setdefault(record.topic, []).append(record)
+        found.setdefault(record.topic, []).append(record)
     return found
 
 
