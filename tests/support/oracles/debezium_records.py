@@ -16,11 +16,13 @@ from tests.support.oracles.debezium_rules import (
 from tests.support.oracles.json_difference import Difference, Node, differences, tree
 from tests.support.oracles.topic_reader import Record
 from tests.support.programs.debezium import (
+    MESSAGE,
     OURS,
+    TRANSACTION,
     Beside,
     Variant,
+    by_topic,
     key_of,
-    tables_topics,
     value_of,
 )
 from walstream.formats.debezium.names import topic as topic_of
@@ -42,9 +44,17 @@ def explained(beside: Beside) -> tuple[set[str], list[Found]]:
 
 def compared(beside: Beside) -> Iterator[Found]:
     """Yield each difference of the records that both have written."""
-    theirs, ours = map(tables_topics, (beside.theirs.records, beside.ours.records))
+    theirs, ours = map(by_topic, (beside.theirs.records, beside.ours.records))
+    yield from _alone(beside, theirs, ours)
     assert {f"{OURS}{topic}" for topic in theirs} == ours.keys()
     for variant in beside.variants:
+        for word in (MESSAGE, TRANSACTION):
+            topic = f"{beside.name(variant)}.{word}"
+            if topic in theirs:
+                known = TableOf({}, is_partition=False)
+                yield from _of_topic(
+                    theirs[topic], ours[f"{OURS}{topic}"], variant, known
+                )
         for schema, table in beside.seen:
             topic = topic_of(beside.name(variant), schema, table)
             if topic in theirs:
@@ -52,6 +62,22 @@ def compared(beside: Beside) -> Iterator[Found]:
                 yield from _of_topic(
                     theirs[topic], ours[f"{OURS}{topic}"], variant, known
                 )
+
+
+def _alone(
+    beside: Beside, theirs: dict[str, list[Record]], ours: dict[str, list[Record]]
+) -> Iterator[Found]:
+    """Take out topics of theirs that have existing rows alone, and yield each."""
+    for variant in beside.variants:
+        if variant.unwrapped:
+            theirs.pop(f"{beside.name(variant)}.{MESSAGE}", None)  # no rows
+        for schema, table in beside.seen:
+            topic = topic_of(beside.name(variant), schema, table)
+            if topic in theirs and f"{OURS}{topic}" not in ours:
+                count = str(len(theirs.pop(topic)))
+                known = beside.table(schema, table)
+                only = Difference(("topic",), count, None)
+                yield Found(topic, only, known, variant.options, existing=True)
 
 
 def _of_topic(
@@ -73,8 +99,11 @@ def _of_topic(
     for their, our in pairs:
         where = f"{their.topic}/{their.partition}, record {their.offset}"
         moved = any(name == "__debezium.oldkey" for name, _ in our.headers or ())
+        existing = '"op":"r"' in (value_of(our) or "")
         for one in _of_records(their, our):
-            yield Found(where, one, table, variant.options, variant.unwrapped, moved)
+            yield Found(
+                where, one, table, variant.options, variant.unwrapped, moved, existing
+            )
 
 
 def _first(both: Sequence[Sequence[Record]]) -> str:

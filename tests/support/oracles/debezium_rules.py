@@ -18,6 +18,8 @@ from walstream.formats.debezium import DebeziumOptions
 _PAGE: Final = File(__file__).parents[3] / "docs" / "debezium.md"
 _HEADING: Final = "## Where walstream differs"
 _TIMES: Final = {"ts_ms", "ts_us", "ts_ns"}
+_OF_SNAPSHOT: Final = {"snapshot", "lsn", "__lsn", "txId", *_TIMES}
+_CALENDAR: Final = re.compile("date|timestamp")
 _INFINITE: Final = {"9223372036825200000", "-9223372036832400000"}
 _LEAST, _GREATEST = str(-(2**63)), str(2**63 - 1)
 _INFINITE_INTERVALS: Final = {_LEAST, _GREATEST, '"infinity"', '"-infinity"'}
@@ -30,6 +32,7 @@ class Column:
 
     type: str  # as format_type prints it
     default: str = ""
+    generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class TableOf:
     """What the rules have to know of the table that a record is of."""
 
     columns: Mapping[str, Column]
+    is_partition: bool
     key: str = "primary key"  # or "index", "nothing", "unique index", ""
 
 
@@ -50,6 +54,7 @@ class Found:
     options: DebeziumOptions
     unwrapped: bool = False
     moved: bool = False  # to another key
+    existing: bool = False  # before the stream began
 
     @property
     def path(self) -> Path:
@@ -92,6 +97,14 @@ def _shown(node: object) -> str:
 
 
 Rule = Callable[[Found], bool]
+
+
+def _is_message(found: Found) -> bool:
+    return ".message/" in found.where
+
+
+def _is_transaction(found: Found) -> bool:
+    return ".transaction/" in found.where
 
 
 def _ends(*names: str) -> Rule:
@@ -142,7 +155,8 @@ def _nanoseconds(found: Found) -> bool:
 
 def _default_for_null(found: Found) -> bool:
     has_default = bool(found.column.default)
-    return has_default and found.ours == "null" and not found.in_schema
+    is_null = found.difference.ours == "null"
+    return has_default and is_null and not found.in_schema
 
 
 def _not_sent(found: Found) -> bool:
@@ -174,14 +188,32 @@ def _tombstone(found: Found) -> bool:
 
 RULES: Final[dict[str, Rule]] = {
     "`source.sequence`": _ends("source", "sequence"),
-    "`transaction.total_order`": _ends("transaction", "total_order"),
+    "`transaction.total_order`": lambda found: (
+        _ends("transaction", "total_order")(found)
+        or (_is_message(found) and found.path[-1] == "transaction")
+    ),
     "header `walstream-position`": _of_header("walstream-position"),
     "header `walstream-source`": _of_header("walstream-source"),
     "headers `__debezium.context.*`": _of_header("__debezium.context."),
-    "`source.origin`, `origin_lsn`": lambda found: (
-        _ends("source", "origin")(found) or _ends("source", "origin_lsn")(found)
+    "`source.ts_ms` of a message outside of a transaction": lambda found: (
+        _is_message(found) and found.path[-2] == "source" and found.path[-1] in _TIMES
+    ),
+    "messages in `event_count` of END": lambda found: (
+        _is_transaction(found) and found.path[2] in {"event_count", "data_collections"}
+    ),
+    "existing rows of a partition that is published by its root": lambda found: (
+        found.path == ("topic",) and found.table.is_partition
     ),
     "`source.version`": _ends("source", "version"),
+    "`source` of an existing row": lambda found: (
+        found.existing and found.path[-1].removeprefix("__source_") in _OF_SNAPSHOT
+    ),
+    "existing rows: dates and timestamps before 1582, and infinite dates": lambda found: (
+        found.existing and _CALENDAR.match(found.column.type) is not None
+    ),
+    "existing rows: generated columns": lambda found: (
+        found.existing and found.column.generated and found.difference.ours is None
+    ),
     "key under REPLICA IDENTITY USING INDEX": _of_key("index"),
     "key under REPLICA IDENTITY NOTHING": _of_key("nothing"),
     "key of a table without a primary key": _of_key("unique index"),
@@ -215,6 +247,7 @@ RULES: Final[dict[str, Rule]] = {
 }
 """By the row of the table."""
 NOT_IN_RECORDS: Final = {
+    "BEGIN and END",  # the workload's transactions all have records
     "numeric NaN and infinities, `precise`",  # null in both
     "unchanged TOAST value of numeric, geometry and other arrays",  # likewise
     "sparsevec of more than 32,767 dimensions",  # no server here has the type
@@ -235,6 +268,6 @@ def documented() -> list[str]:
 
 def is_processing_time(found: Found) -> bool:
     """Tell whether it is the clock of who processed the record."""
-    if found.unwrapped:
+    if found.unwrapped or _is_transaction(found):
         return False
     return len(found.path) == 3 and found.path[2] in _TIMES

@@ -23,6 +23,8 @@ from walstream.formats.debezium.names import topic as topic_of
 PUBLICATION: Final = "beside"
 OURS: Final = "ws."
 """What precedes Debezium's name of a topic in walstream's."""
+MESSAGE, TRANSACTION = "message", "transaction"
+"""What ends the names of the topics that are of no table."""
 _BEACON: Final = "beacon"  # a table
 _PATIENCE_S: Final = 120.0
 _SPELT: Final = {
@@ -44,7 +46,8 @@ _UNWRAP: Final = {
 }
 _COLUMNS: Final = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
-  coalesce(pg_get_expr(d.adbin, d.adrelid), ''),
+  coalesce(pg_get_expr(d.adbin, d.adrelid), ''), a.attgenerated <> '',
+  c.relispartition,
   CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident)
       THEN 'index'
     WHEN c.relreplident = 'n' THEN 'nothing'
@@ -104,7 +107,14 @@ class Variant:
         if not self.unwrapped:
             for other in ("deletes", "add_fields", "add_prefix"):
                 del told[other]
+        others: dict[str, Any] = {}
+        if not self.unwrapped:
+            prefixes = {"prefixes": ["*"], "topic": f"{OURS}{name}.{MESSAGE}"}
+            others["messages"] = prefixes
+        if self.options.transaction_block:
+            others["txinfo"] = f"{OURS}{name}.{TRANSACTION}"
         return {
+            **others,
             "format": "debezium_row" if self.unwrapped else "debezium",
             "topic": f"{OURS}{name}.{{schema}}.{{table}}",
             "on_truncate": "send" if self.truncates else "skip",
@@ -141,10 +151,11 @@ class Beside:
     token: str = field(default_factory=lambda: f"d{token_hex(5)}")
     partitions: Mapping[str, int] = field(default_factory=dict)  # of a table's topics
     seen: dict[tuple[str, str], dict[str, set[Column]]] = field(default_factory=dict)
-    keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    keys: dict[tuple[str, str], tuple[bool, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._beacons = 0
+        self._snapshots = False
         self._stack = ExitStack()
         self.connection = self._stack.enter_context(
             psycopg.connect(self.database.dsn, autocommit=True)
@@ -173,8 +184,12 @@ class Beside:
         """Return what stands for topic.prefix: also of the slot and the connector."""
         return f"{self.token}_{variant.word}"
 
-    def prepare(self, **options: str) -> None:
-        """Make publication, topics and slots, all at the same point of the WAL."""
+    def prepare(self, *, slots: bool = True, **options: str) -> None:
+        """Make publication, topics and slots, all at the same point of the WAL.
+
+        Without slots both make their own, and begin with the rows that are there.
+        """
+        self._snapshots = not slots
         self.connection.execute(b"CREATE TABLE beacon (id int PRIMARY KEY)")
         told = "publish_via_partition_root = true"
         told += "".join(f", {name} = {one}" for name, one in options.items())
@@ -188,6 +203,12 @@ class Beside:
                 topic = topic_of(self.name(variant), schema, table)
                 for made in (topic, f"{OURS}{topic}"):
                     admin.create(made, self.partitions.get(table, 3))
+            for word in (MESSAGE, TRANSACTION):
+                topic = f"{self.name(variant)}.{word}"
+                for made in (topic, f"{OURS}{topic}"):
+                    admin.create(made, 1)
+        if self._snapshots:
+            return
         for slot in (self.token, *map(self.name, self.variants)):
             self.connection.execute(
                 "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,)
@@ -197,20 +218,26 @@ class Beside:
         """Start both; back when both read."""
         for variant in self.variants:
             name = self.name(variant)
-            self.connect.put(name, connector(variant, self.database, name, PUBLICATION))
+            told = connector(variant, self.database, name, PUBLICATION)
+            mode = "initial" if self._snapshots else "no_data"
+            self.connect.put(name, {**told, "snapshot.mode": mode})
         self.connect.start()
-        self.walstream.start("--adopt-slot").streaming()
+        if self._snapshots:
+            source = {**self.walstream.source, "backfill": "initial"}
+            self.walstream.source = source
+            self.walstream.start().until("backfill ended")
+        else:
+            self.walstream.start("--adopt-slot").streaming()
         for variant in self.variants:
             self.connect.until_running(self.name(variant))
 
     def look(self) -> None:
         """Note the columns as they are now: rules ask for their types."""
-        for schema, table, column, *told, key in self.connection.execute(
-            _COLUMNS.encode()
-        ):
+        rows = self.connection.execute(_COLUMNS.encode())
+        for schema, table, column, *told, is_partition, key in rows:
             columns = self.seen.setdefault((schema, table), {})
             columns.setdefault(column, set()).add(Column(*told))
-            self.keys[schema, table] = key
+            self.keys[schema, table] = is_partition, key
 
     def settle(self) -> None:
         """Wait until both have written all that was committed until now."""
@@ -239,7 +266,7 @@ class Beside:
             name: max(found, key=str)
             for name, found in self.seen[schema, table].items()
         }
-        return TableOf(columns, self.keys[schema, table])
+        return TableOf(columns, *self.keys[schema, table])
 
     def close(self) -> None:
         self._stack.close()
@@ -265,15 +292,11 @@ def beside(
         made.close()
 
 
-_NO_TABLES: Final = {".transaction", ".message"}  # walstream has none of these yet
-
-
-def tables_topics(records: list[Record]) -> dict[str, list[Record]]:
-    """Return the records by topic and by offset; those of tables alone."""
+def by_topic(records: list[Record]) -> dict[str, list[Record]]:
+    """Return the records by topic and by offset."""
     found: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda one: (one.partition, one.offset)):
-        if not any(record.topic.endswith(one) for one in _NO_TABLES):
-            found.setdefault(record.topic, []).append(record)
+        found.setdefault(record.topic, []).append(record)
     return found
 
 
