@@ -64,7 +64,7 @@ def inspect(wanted: ConfiguredSource) -> Inspection:
         ),
         key=lambda finding: order.index(finding.severity),
     )
-    return Inspection(findings, looking.captured, looking.server)
+    return Inspection(findings, looking.captured, looking.server, looking.foreign_slot)
 
 
 def _unreachable(error: WalstreamError) -> Finding:
@@ -81,6 +81,7 @@ class _Looking:
         self.findings: list[Finding] = []
         self.captured: dict[str, catalog.TableFacts] = {}
         self.server: Server | None = None
+        self.foreign_slot = False
 
     def at(self, connection: Connection) -> None:
         try:
@@ -103,6 +104,7 @@ class _Looking:
         self.captured = seen.captured
         for part in _PARTS:
             self._part(part, seen)
+        self.foreign_slot = seen.foreign_slot
 
     def _see(self, connection: Connection, server: Server) -> ServerContext:
         source = self.wanted.source
