@@ -137,6 +137,10 @@ def test_a_slot_is_taken_over_with_nothing_missing_and_nothing_more(
     copy = "SELECT pg_copy_logical_replication_slot(%s, %s)"
     database.fetch(copy, connector.slot, back)
     configuration = tmp_path / "made.toml"
+    no_java = {"WALSTREAM__SPARK__MIN_SIZE": "0", "PATH": "", "JAVA_HOME": "/none"}
+    checked = verb(configuration, "check", environment=no_java)
+    assert checked.returncode == 3  # no rows from before are sent, by Spark or without
+    assert "Java" not in checked.stdout
     checked = verb(configuration, "check")
     assert checked.returncode == 3
     assert "walstream run --adopt-slot" in checked.stdout

@@ -224,7 +224,12 @@ class _Checker:
     ) -> Iterator[Finding]:
         captured = inspection.captured if inspection.server is not None else {}
         left = known.backfill.tables if known.backfill is not None else ()
-        begins = known.stored.position is None and known.backfill is None
+        # a slot that is taken over sends no rows from before it
+        begins = (
+            known.stored.position is None
+            and known.backfill is None
+            and not inspection.foreign_slot
+        )
         return backfill_checks.inspect(
             self.config, source, captured, begins=begins, left=left
         )

@@ -127,10 +127,14 @@ def _of_publication(draft: Draft, lists: list[_List]) -> None:
         draft.put("publication.name", "source", "publication", name)
         return
     draft.tables["source"]["publication"] = own_publication(draft)
+    literal = name.replace("'", "''")
     draft.decide(
         "publication.name",
-        f"{name!r} may hold more tables than the connector sends: the file names "
-        f"{own_publication(draft)!r}, which has to be made while Debezium runs",
+        f"{name!r} may hold more tables than the connector sends: if it does not, "
+        f"write its name; otherwise make {own_publication(draft)!r}, which the file "
+        "names, while Debezium runs",
+        "SELECT schemaname, tablename FROM pg_publication_tables"  # noqa: S608 - shown
+        f" WHERE pubname = '{literal}';",
     )
 
 

@@ -40,6 +40,7 @@ class Inspection:
     findings: list[Finding] = field(default_factory=list)
     captured: dict[str, TableFacts] = field(default_factory=dict)  # now, or once begun
     server: Server | None = None
+    foreign_slot: bool = False  # it exists, and no state says that it is ours
 
 
 @dataclass(slots=True)
@@ -54,6 +55,7 @@ class ServerContext:
     found: dict[str, Publication]  # ours that are there
     captured: dict[str, TableFacts]
     step: Step | None = None  # that `run` would take; None: it would stop
+    foreign_slot: bool = False
 
     @property
     def source(self) -> PostgresSource:

@@ -65,7 +65,7 @@ def inspect(wanted: ConfiguredSource) -> Inspection:
         ),
         key=lambda finding: order.index(finding.severity),
     )
-    return Inspection(findings, looking.captured, looking.server)
+    return Inspection(findings, looking.captured, looking.server, looking.foreign_slot)
 
 
 def _unreachable(error: WalstreamError) -> Finding:
@@ -82,6 +82,7 @@ class _Looking:
         self.findings: list[Finding] = []
         self.captured: dict[str, catalog.TableFacts] = {}
         self.server: Server | None = None
+        self.foreign_slot = False
 
     def at(self, connection: Connection) -> None:
         try:
@@ -105,6 +106,7 @@ class _Looking:
         self.captured = seen.captured
         for part in _PARTS:
             self._part(part, seen)
+        self.foreign_slot = seen.foreign_slot
 
     def _see(self, connection: Connection, server: Server) -> ServerContext:
         source = self.wanted.source

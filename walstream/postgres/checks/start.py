@@ -22,6 +22,10 @@ def look(seen: ServerContext) -> Iterator[Finding]:
     """Follow the start table; `seen.step` is what comes of it."""
     wanted = seen.wanted
     slot = slots.find(seen.connection, seen.source.slot)
+    stored = wanted.stored
+    seen.foreign_slot = slot is not None and not (
+        stored.position is not None or stored.intended(seen.server)
+    )
     if wanted.running and slot is not None and slot.active_pid is not None:
         # it moves on while we look: what we know of its position is behind
         seen.step = Step.STREAM
