@@ -211,7 +211,7 @@ class IdempotentWork:
         return outcome
 
     def _tell_partitions(self, plan: BatchPlan) -> None:
-        """Tell ops whose order depends on it how many partitions their topic has."""
+        """Set the number of the topic's partitions in ops whose order depends on it."""
         scattered = [
             op for op in plan.ops if isinstance(op, EnvelopeOp) and op.scattered
         ]

@@ -181,8 +181,10 @@ def test_records_are_those_of_debezium_but_for_the_documented_differences(
             changes.append(changed)
     for statement in chain.from_iterable(map(statements, tables)):
         pair.connection.execute(statement.encode())
-    generated = {"publish_generated_columns": "stored"} if version >= 180000 else {}
-    pair.prepare(**generated)
+    if version >= 180000:
+        pair.prepare(publish_generated_columns="stored")
+    else:
+        pair.prepare()
     pair.start()
     for script in changes:
         run(pair, script)

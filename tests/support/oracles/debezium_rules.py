@@ -186,6 +186,10 @@ def _tombstone(found: Found) -> bool:
     return is_whole and found.difference.theirs == "null" and found.ours == "null"
 
 
+def _calendar(found: Found) -> bool:
+    return found.existing and _CALENDAR.match(found.column.type) is not None
+
+
 RULES: Final[dict[str, Rule]] = {
     "`source.sequence`": _ends("source", "sequence"),
     "`transaction.total_order`": lambda found: (
@@ -208,9 +212,7 @@ RULES: Final[dict[str, Rule]] = {
     "`source` of an existing row": lambda found: (
         found.existing and found.path[-1].removeprefix("__source_") in _OF_SNAPSHOT
     ),
-    "existing rows: dates and timestamps before 1582, and infinite dates": lambda found: (
-        found.existing and _CALENDAR.match(found.column.type) is not None
-    ),
+    "existing rows: dates and timestamps before 1582, and infinite dates": _calendar,
     "existing rows: generated columns": lambda found: (
         found.existing and found.column.generated and found.difference.ours is None
     ),

@@ -48,7 +48,7 @@ def table_of(
     )
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
     classes = ":".join(map(str, jars(*_JARS)))
-    java = [find_java(), "-Xmx512m", "-XX:TieredStopAtLevel=1", *opened]
+    java = [str(find_java()), "-Xmx512m", "-XX:TieredStopAtLevel=1", *opened]
     said = subprocess.run(
         [*java, "-cp", classes, str(_SOURCE), create, "SELECT * FROM changes"],
         capture_output=True,

@@ -95,7 +95,12 @@ def test_a_source_s_own_fields_stand_among_the_workers() -> None:
     assert (told["state"], told["ops"], told["resume"]) == ("starting", 7, "0/1000")
     assert "source" not in told
     assert told["errors"] == {}
-    assert told["metrics"] == {"tables": {}, "sinks": {}, "polls": {}}
+    assert told["metrics"] == {
+        "tables": {},
+        "sinks": {},
+        "polls": {},
+        "backfill_messages": {},
+    }
 
 
 @pytest.mark.parametrize("cut", [1, 20, -3])
