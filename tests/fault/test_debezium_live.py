@@ -19,6 +19,8 @@ from tests.support.loads.debezium import RandomLoad
 from tests.support.oracles.debezium_records import explained
 from tests.support.oracles.debezium_rules import NOT_IN_RECORDS, RULES, documented
 from tests.support.programs.debezium import Beside, Variant, beside, by_topic
+from tests.support.servers.connect import SINK, SOURCE
+from tests.support.servers.maven import JarsUnreachable, jars
 from walstream.formats.debezium import DebeziumOptions
 
 pytestmark = pytest.mark.fault
@@ -156,6 +158,10 @@ def extensions(database: Database) -> set[str]:
 
 @pytest.fixture
 def pair(database: Database, kafka: KafkaServer, tmp_path: Path) -> Iterator[Beside]:
+    try:
+        jars(*SOURCE, *SINK)
+    except JarsUnreachable as error:
+        pytest.skip(str(error))
     with beside(database, kafka, tmp_path, VARIANTS, partitions=_ONE_PARTITION) as made:
         yield made
 
