@@ -176,7 +176,7 @@ def test_a_standby_waits_for_the_end_of_a_backfill(
     group(first, signal.SIGCONT)
     first.streaming()
     second.until("is in use by pid")
-    reader.until(lambda records: distinct(300_001, records))
+    reader.until(lambda records: distinct(300_001, records), 240)
     names = [one.name for one in reader.records if one.new["id"] == 300_000]
     assert names == sorted(names)
     assert not second.said("slot adopted")
