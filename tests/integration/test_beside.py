@@ -406,7 +406,13 @@ def test_what_cannot_come_in_beside_is_refused(database: Database, runs: Runs) -
     assert walstream.terminate() == 0
     assert ask(walstream, "early") == RequestedBackfill(["public.early"], False, {})
     assert status(walstream)["sources"][0]["beside"] == {
-        "public.early": {"rows": 0, "state": "waiting", "error": "", "remark": ""}
+        "public.early": {
+            "rows": 0,
+            "state": "waiting",
+            "error": "",
+            "remark": "",
+            "where": "",
+        }
     }
     walstream.start().streaming()
     until_done(walstream, "public.early")

@@ -281,11 +281,10 @@ def test_generated_columns_are_sent_and_backfilled_alike(
         }
 
 
+@pytest.mark.parametrize("postgres", ["postgres18"], indirect=True)
 def test_a_publication_without_generated_columns_is_named(
     database: Database, made: Made
 ) -> None:
-    if database.server.version < 18:
-        pytest.skip("it cannot publish them")
     database.execute(GENERATED + ";CREATE PUBLICATION walstream FOR TABLE g")
     found = one(
         look(database.dsn, generated="stored"),
