@@ -254,8 +254,10 @@ NOT_IN_RECORDS: Final = {
     "unchanged TOAST value of numeric, geometry and other arrays",  # likewise
     "sparsevec of more than 32,767 dimensions",  # no server here has the type
     # only if SET NOT NULL comes between a change and its reading
-    "null in a column that has become NOT NULL since, or a large value gone by its"
-    " reading",
+    (
+        "null in a column that has become NOT NULL since, or a large value gone by its"
+        " reading"
+    ),
     # only if the facts were asked late, which test_debezium_backlog lets happen
     "column that was renamed or altered after the row",
 }
