@@ -200,10 +200,13 @@ RULES: Final[dict[str, Rule]] = {
     "header `walstream-source`": _of_header("walstream-source"),
     "headers `__debezium.context.*`": _of_header("__debezium.context."),
     "`source.ts_ms` of a message outside of a transaction": lambda found: (
-        _is_message(found) and found.path[-2] == "source" and found.path[-1] in _TIMES
+        _is_message(found)
+        and found.path[-2:-1] == ("source",)
+        and found.path[-1] in _TIMES
     ),
     "messages in `event_count` of END": lambda found: (
-        _is_transaction(found) and found.path[2] in {"event_count", "data_collections"}
+        _is_transaction(found)
+        and not {"event_count", "data_collections"}.isdisjoint(found.path)
     ),
     "existing rows of a partition that is published by its root": lambda found: (
         found.path == ("topic",) and found.table.is_partition
