@@ -16,6 +16,7 @@ from tests.support.oracles.debezium_rules import (
 from tests.support.oracles.json_difference import Difference, Node, differences, tree
 from tests.support.oracles.topic_reader import Record
 from tests.support.programs.debezium import (
+    BEACON,
     MESSAGE,
     OURS,
     TRANSACTION,
@@ -59,9 +60,9 @@ def compared(beside: Beside) -> Iterator[Found]:
             topic = topic_of(beside.name(variant), schema, table)
             if topic in theirs:
                 known = beside.table(schema, table)
-                yield from _of_topic(
-                    theirs[topic], ours[f"{OURS}{topic}"], variant, known
-                )
+                both = theirs[topic], ours[f"{OURS}{topic}"]
+                existing = beside.snapshots and table != BEACON
+                yield from _of_topic(*both, variant, known, existing=existing)
 
 
 def _alone(
@@ -81,7 +82,12 @@ def _alone(
 
 
 def _of_topic(
-    theirs: list[Record], ours: list[Record], variant: Variant, table: TableOf
+    theirs: list[Record],
+    ours: list[Record],
+    variant: Variant,
+    table: TableOf,
+    *,
+    existing: bool = False,
 ) -> Iterator[Found]:
     parts = sorted({record.partition for record in (*theirs, *ours)})
     pairs: list[tuple[Record, Record]] = []
@@ -99,7 +105,6 @@ def _of_topic(
     for their, our in pairs:
         where = f"{their.topic}/{their.partition}, record {their.offset}"
         moved = any(name == "__debezium.oldkey" for name, _ in our.headers or ())
-        existing = '"op":"r"' in (value_of(our) or "")
         for one in _of_records(their, our):
             yield Found(
                 where, one, table, variant.options, variant.unwrapped, moved, existing

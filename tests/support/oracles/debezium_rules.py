@@ -20,6 +20,7 @@ _HEADING: Final = "## Where walstream differs"
 _TIMES: Final = {"ts_ms", "ts_us", "ts_ns"}
 _OF_SNAPSHOT: Final = {"snapshot", "lsn", "__lsn", "txId", *_TIMES}
 _CALENDAR: Final = re.compile("date|timestamp")
+_SECONDS: Final = re.compile(r'"(P.*[HMT])(-?[\d.]+)S"')
 _INFINITE: Final = {"9223372036825200000", "-9223372036832400000"}
 _LEAST, _GREATEST = str(-(2**63)), str(2**63 - 1)
 _INFINITE_INTERVALS: Final = {_LEAST, _GREATEST, '"infinity"', '"-infinity"'}
@@ -181,6 +182,12 @@ def _shortest(found: Found) -> bool:
     return theirs == ours and len(found.ours) < len(found.theirs)
 
 
+def _rounded(found: Found) -> bool:
+    both = [_SECONDS.fullmatch(one) for one in (found.theirs, found.ours)]
+    theirs, ours = ((one[1], round(float(one[2]), 6)) if one else None for one in both)
+    return theirs is not None and theirs == ours
+
+
 def _tombstone(found: Found) -> bool:
     is_whole = found.unwrapped and found.path == ("value",)
     return is_whole and found.difference.theirs == "null" and found.ours == "null"
@@ -206,7 +213,14 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "messages in `event_count` of END": lambda found: (
         _is_transaction(found)
+        and found.path[-1] != ORDER
         and not {"event_count", "data_collections"}.isdisjoint(found.path)
+    ),
+    "`id` in BEGIN of a transaction with an origin": lambda found: (
+        _is_transaction(found) and found.path[-1] == "id" and ':0"' in found.theirs
+    ),
+    "order of `data_collections`": lambda found: (
+        _is_transaction(found) and found.path[-2:] == ("data_collections", ORDER)
     ),
     "existing rows of a partition that is published by its root": lambda found: (
         found.path == ("topic",) and found.table.is_partition
@@ -231,6 +245,7 @@ RULES: Final[dict[str, Rule]] = {
     "infinite interval": lambda found: (
         _of_type("interval")(found) and found.ours in _INFINITE_INTERVALS
     ),
+    "fraction of a second of an interval in ISO 8601": _rounded,
     "unchanged TOAST value of a row whose key changes": lambda found: (
         found.moved and found.theirs == f'"{found.options.unavailable}"'
     ),

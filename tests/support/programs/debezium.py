@@ -25,7 +25,7 @@ OURS: Final = "ws."
 """What precedes Debezium's name of a topic in walstream's."""
 MESSAGE, TRANSACTION = "message", "transaction"
 """What ends the names of the topics that are of no table."""
-_BEACON: Final = "beacon"  # a table
+BEACON: Final = "beacon"  # a table
 _PATIENCE_S: Final = 120.0
 _SPELT: Final = {
     "decimal": "decimal.handling.mode",
@@ -155,7 +155,7 @@ class Beside:
 
     def __post_init__(self) -> None:
         self._beacons = 0
-        self._snapshots = False
+        self.snapshots = False
         self._stack = ExitStack()
         self.connection = self._stack.enter_context(
             psycopg.connect(self.database.dsn, autocommit=True)
@@ -189,7 +189,7 @@ class Beside:
 
         Without slots both make their own, and begin with the rows that are there.
         """
-        self._snapshots = not slots
+        self.snapshots = not slots
         self.connection.execute(b"CREATE TABLE beacon (id int PRIMARY KEY)")
         told = "publish_via_partition_root = true"
         told += "".join(f", {name} = {one}" for name, one in options.items())
@@ -207,7 +207,7 @@ class Beside:
                 topic = f"{self.name(variant)}.{word}"
                 for made in (topic, f"{OURS}{topic}"):
                     admin.create(made, 1)
-        if self._snapshots:
+        if self.snapshots:
             return
         for slot in (self.token, *map(self.name, self.variants)):
             self.connection.execute(
@@ -219,10 +219,10 @@ class Beside:
         for variant in self.variants:
             name = self.name(variant)
             told = connector(variant, self.database, name, PUBLICATION)
-            mode = "initial" if self._snapshots else "no_data"
+            mode = "initial" if self.snapshots else "no_data"
             self.connect.put(name, {**told, "snapshot.mode": mode})
         self.connect.start()
-        if self._snapshots:
+        if self.snapshots:
             source = {**self.walstream.source, "backfill": "initial"}
             self.walstream.source = source
             self.walstream.start().until("backfill ended")
@@ -248,7 +248,7 @@ class Beside:
             reader.until(self._is_settled, _PATIENCE_S, "each variant's beacon")
 
     def _is_settled(self, records: list[Record]) -> bool:
-        counts = Counter(one.topic for one in records if one.topic.endswith(_BEACON))
+        counts = Counter(one.topic for one in records if one.topic.endswith(BEACON))
         found = [count for count in counts.values() if count >= self._beacons]
         return len(found) == len(self.variants)
 
