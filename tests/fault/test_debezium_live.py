@@ -81,6 +81,8 @@ CREATE TABLE moved (id int PRIMARY KEY, v text, needed text NOT NULL);
 ALTER TABLE moved ALTER v SET STORAGE external, ALTER needed SET STORAGE external;
 CREATE TABLE inserted (id int PRIMARY KEY, v text);
 ALTER TABLE inserted REPLICA IDENTITY NOTHING;
+CREATE TYPE colour AS ENUM ('red');
+CREATE TABLE painted (id int PRIMARY KEY, c colour);
 CREATE TABLE outside (id int PRIMARY KEY, v text);
 """
 MORE = """
@@ -91,6 +93,9 @@ COMMIT;
 INSERT INTO moved VALUES (1, repeat('v', 9000), repeat('n', 9000));
 UPDATE moved SET id = 2;
 INSERT INTO inserted VALUES (1, 'a');
+INSERT INTO painted VALUES (1, 'red');
+ALTER TYPE colour ADD VALUE 'blue';
+INSERT /* ddl */ INTO painted VALUES (2, 'blue');
 INSERT INTO uniq VALUES (1, 'a'), (2, 'b');
 INSERT INTO quoted (id, n, bits, by, times, dates, hs, f8, f4) VALUES (1, NULL,
   '{101,NULL}', decode(repeat('ab', 9000), 'hex'), '{12:00:00.123456}',
@@ -132,6 +137,8 @@ EXPECTED = {
     "timestamp after 294247, `microseconds`",
     "timestamp before 1677 or after 2262, and infinity, `nanoseconds`",
     "fraction of a second of an interval in ISO 8601",
+    "labels that were added to an enum",
+    "default that is an expression",
     "null in a column with a default",
     "unchanged TOAST value of a row whose key changes",
     "sparsevec",

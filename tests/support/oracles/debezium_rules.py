@@ -32,7 +32,7 @@ class Column:
     """What the catalog said of a column, at some time of the run."""
 
     type: str  # as format_type prints it
-    default: str = ""
+    default: str = ""  # all that it had, one a line
     generated: bool = False
 
 
@@ -136,7 +136,8 @@ def _of_type(pattern: str, *, null: bool = False) -> Rule:
 def _of_default(pattern: str) -> Rule:
     def explains(found: Found) -> bool:
         is_default = found.in_schema and found.path[-1] == "default"
-        return is_default and re.search(pattern, found.column.default) is not None
+        told = re.search(pattern, found.column.default, re.MULTILINE)
+        return is_default and told is not None
 
     return explains
 
@@ -179,7 +180,13 @@ def _shortest(found: Found) -> bool:
         return False
     size = "f" if found.column.type.startswith("real") else "d"
     theirs, ours = (struct.pack(size, float(one)) for one in (found.theirs, found.ours))
-    return theirs == ours and len(found.ours) < len(found.theirs)
+    return theirs == ours and len(found.ours) <= len(found.theirs)
+
+
+def _labels(found: Found) -> bool:
+    theirs, ours = found.theirs.rstrip('"'), found.ours.rstrip('"')
+    is_list = found.in_schema and found.path[-1] == "allowed"
+    return is_list and ours.startswith(f"{theirs},")
 
 
 def _rounded(found: Found) -> bool:
@@ -245,6 +252,7 @@ RULES: Final[dict[str, Rule]] = {
     "infinite interval": lambda found: (
         _of_type("interval")(found) and found.ours in _INFINITE_INTERVALS
     ),
+    "labels that were added to an enum": _labels,
     "fraction of a second of an interval in ISO 8601": _rounded,
     "unchanged TOAST value of a row whose key changes": lambda found: (
         found.moved and found.theirs == f'"{found.options.unavailable}"'

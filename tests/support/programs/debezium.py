@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, cast
@@ -263,7 +263,10 @@ class Beside:
     def table(self, schema: str, table: str) -> TableOf:
         """Return what was seen of a table; of several forms the last."""
         columns = {
-            name: max(found, key=str)
+            name: replace(
+                max(found, key=str),
+                default="\n".join(sorted({one.default for one in found})),
+            )
             for name, found in self.seen[schema, table].items()
         }
         return TableOf(columns, *self.keys[schema, table])

@@ -121,8 +121,12 @@ def test_room_is_what_the_sinks_said_last() -> None:
 def test_a_listener_hears_of_each_before_the_sinks() -> None:
     heard: list[tuple[str, bytes]] = []
     frames = transaction(2000, TABLE, within(1900, "a"), xid=7)
-    live = Running(MemorySource([*frames, alone(2500, "b", b"x")]), Hearing())
+    sink = Hearing()
+    live = Running(MemorySource([*frames, alone(2500, "b", b"x")]), sink)
     live.pipeline.messages.listener = lambda *message: heard.append(message)
     live.start()
     live.until(lambda: len(heard) == 2, "both are heard of")
     assert heard == [("a", b"c"), ("b", b"x")]
+    for _ in heard:
+        sink.deliver_message()
+    assert live.finish()
