@@ -48,6 +48,7 @@ _TEXTS: Final = {
 }
 """Types whose defaults are shown, with the value that stands for a function's."""
 _NUMBERS: Final = frozenset({"numeric", "float4", "float8", "int2", "int4", "int8"})
+_STRINGS: Final = frozenset({"bpchar", "varchar", "text"})
 _BOOLEANS: Final = {"true": "t", "false": "f"}
 
 
@@ -89,5 +90,7 @@ def _evaluated(expression: str, name: str) -> str | None:
         return _TEXTS[name]
     if name == "bool":
         return _BOOLEANS.get(expression)
-    number = _NUMBER.fullmatch(expression) if name in _NUMBERS else None
+    if name in _STRINGS and expression in _BOOLEANS:
+        return expression  # of a column that was a boolean
+    number = _NUMBER.fullmatch(expression) if name in _NUMBERS | _STRINGS else None
     return number[1] if number else None

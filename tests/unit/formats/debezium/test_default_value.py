@@ -39,6 +39,8 @@ def shown(expression: str, name: str, oid: int, modifier: int = -1) -> str:
         ("('a'::text || 'b'::text)", "text", 25, ""),
         ("upper('x'::text)", "text", 25, '""'),
         ("CURRENT_USER", "text", 25, ""),
+        ("7", "text", 25, '"7"'),
+        ("true", "varchar", 1043, '"true"'),
         ("''::text", "text", 25, '""'),
         ("E'a\\\\b'::text", "text", 25, '"a\\\\b"'),
         ("'x'::character varying", "varchar", 1043, '"x"'),
