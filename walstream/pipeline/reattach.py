@@ -84,9 +84,9 @@ class JoiningSink:
         return has_room and not self._held
 
     def _let_end(self, transaction: Transaction) -> None:
-        """Let a transaction end behind its last op: its commit may come while some wait.
+        """Let a transaction end behind its last op.
 
-        Or it was read before them all.
+        Its commit may have been read before, or come while others are held.
         """
         self._at_end += transaction.at_end
         transaction.at_end = ()

@@ -17,7 +17,7 @@ from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.records.handlers.outbox_settings import VALUE, OutboxSettings
 from walstream.records.producer_record import ProducerRecord
 from walstream.records.router import distinct_part
-from walstream.row import NotSent
+from walstream.row import UNCHANGED, NotSent
 from walstream.telemetry.fields import LSN, TABLE
 from walstream.telemetry.json_codec import read
 from walstream.telemetry.throttle import Throttle
@@ -73,8 +73,8 @@ class Outbox:
     def handle(self, op: ReplicationOp) -> Iterator[ProducerRecord]:
         if op.kind is Kind.INSERT:
             yield self._record(op)
-        elif op.key_changed:
-            yield self._record(halves(op)[1])  # another row: another event
+        elif op.key_changed and _is_another(op):
+            yield self._record(halves(op)[1])
         elif op.kind is Kind.UPDATE:
             self._refuse(op)
 
@@ -88,6 +88,12 @@ class Outbox:
             raise
         except WalstreamError as error:
             raise HistoryError(str(error.args[0]), hint=error.hint) from error
+        except Exception as error:  # its words may hold the row's values
+            raise HistoryError(
+                f"{_event(op)} has no record: {type(error).__name__}",
+                hint="leave such rows out by a filter in front of the handler, and "
+                "report this with the table's definition; then: walstream run",
+            ) from error
 
     def _made(self, op: ReplicationOp) -> ProducerRecord:
         form = self._form
@@ -147,6 +153,18 @@ class Outbox:
                     hint="leave such rows out by a filter in front of the handler, "
                     "then: walstream run",
                 )
+
+
+def _is_another(update: ReplicationOp) -> bool:
+    """Return whether it is the row's key that moved: not a sink's partition key alone.
+
+    Another row is another event.
+    """
+    old, new = update.old or (), update.new or ()
+    return any(
+        new[index] is not UNCHANGED and old[index] != new[index]
+        for index in update.table.key
+    )
 
 
 def _event(op: ReplicationOp) -> str:
