@@ -128,6 +128,20 @@ def test_existing_events_are_sent_when_asked_for_while_it_streams(
     assert not past.value
 
 
+def test_an_event_of_the_future_is_taken_by_kafka(
+    run: Run, database: Database, events: Reader
+) -> None:
+    """Its topic keeps records for a week; brokers refuse what is an hour ahead."""
+    walstream = run(timestamp="made").start().streaming()
+    for key, at in enumerate((time.time() + 3 * 86_400, 0.0, -1e9)):
+        database.execute(EVENT.format("Due", key, "{}", at))
+    events.count(4)
+    assert walstream.terminate() == 0, walstream.text
+    ahead_ms = [one.timestamp - time.time() * 1000 for one in of(events, "event.Due")]
+    assert max(ahead_ms) <= 0
+    assert min(ahead_ms) > -7 * 86_400_000
+
+
 @pytest.mark.parametrize(
     ("told", "stray"),
     [
