@@ -142,6 +142,32 @@ def test_an_event_of_the_future_is_taken_by_kafka(
     assert min(ahead_ms) > -7 * 86_400_000
 
 
+def test_events_from_before_a_column_was_renamed_come_as_those_from_behind(
+    run: Run, database: Database, events: Reader
+) -> None:
+    walstream = run().start().streaming()
+    events.count(1)
+    assert walstream.terminate() == 0, walstream.text
+    database.execute(event("A", "1", "{}"))
+    database.execute("ALTER TABLE outboxevent RENAME payload TO body")
+    database.execute(event("A", "2", "[]").replace("payload", "body"))
+    assert walstream.start().wait() == 2
+    assert "has no column payload" in walstream.text
+    assert "put rename_columns in front" in walstream.text
+    both = {
+        "kind": "rename_columns",
+        "tables": ["public.outboxevent"],
+        "columns": {"body": "payload"},
+    }
+    handlers = [both, *walstream.sink["handlers"]]
+    walstream.sink = {**walstream.sink, "handlers": handlers}
+    walstream.start().streaming()
+    events.count(3)
+    assert walstream.terminate() == 0, walstream.text
+    found = {one.key: one.value for one in of(events, "event.A")}
+    assert found == {b"1": b"{}", b"2": b"[]"}
+
+
 @pytest.mark.parametrize(
     ("told", "stray"),
     [

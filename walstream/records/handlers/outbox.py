@@ -44,7 +44,8 @@ class Outbox:
         if lacking:
             raise ConfigError(
                 f"outbox: table {table.full_name!r} has no column {', '.join(lacking)}",
-                hint="correct the handler's columns, or its tables",
+                hint="correct the handler's columns, or its tables; if a column was "
+                "renamed, put rename_columns in front, from its new name to the old",
             )
         self._told = told
         self._form: OutboxForm = OutboxForm(table, told)
