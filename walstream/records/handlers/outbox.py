@@ -54,6 +54,7 @@ class Outbox:
         self._partition = self._place(told.partition, _INTEGERS, "an integer")
         self._timestamp = self._place(told.timestamp, _TIMESTAMPS, "a timestamp")
         self._throttle = Throttle(_SAY_AGAIN_S)
+        self._lost: set[tuple[str, str]] = set()  # what was said of it
 
     def _place(
         self, name: str, oids: frozenset[int] = frozenset(), wanted: str = ""
@@ -84,7 +85,7 @@ class Outbox:
         if op.absent:
             self._check_sent(op)
         try:
-            return self._made(op)
+            record = self._made(op)
         except HistoryError:
             raise
         except WalstreamError as error:
@@ -95,6 +96,21 @@ class Outbox:
                 hint="leave such rows out by a filter in front of the handler, and "
                 "report this with the table's definition; then: walstream run",
             ) from error
+        if len(self._form.lost) > len(self._lost):
+            self._say_lost(op)
+        return record
+
+    def _say_lost(self, op: ReplicationOp) -> None:
+        """Log once for each column what has no form, as NaN of a numeric."""
+        for column, reason in sorted(self._form.lost.keys() - self._lost):
+            _log.warning(
+                "a value of an event has no form: null or the nearest one is sent",
+                **{TABLE: op.table.full_name, LSN: show(op.lsn)},
+                column=column,
+                reason=reason,
+                hint="docs/debezium.md lists such values",
+            )
+        self._lost |= self._form.lost.keys()
 
     def _made(self, op: ReplicationOp) -> ProducerRecord:
         form = self._form

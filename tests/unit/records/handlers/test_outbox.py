@@ -202,6 +202,19 @@ def test_half_of_a_surrogate_pair_stays_a_text(half: str) -> None:
     assert json.loads(value or b"") == half
 
 
+def test_a_value_without_a_form_is_said_once_and_not_shown() -> None:
+    types = (2950, 25, 25, 3802, 1114, 1700)
+    table = Table("public", "outbox", COLUMNS, (0,), types)
+    made = handler(table, payload_form="expand", envelope={"n": "part"})
+    with capture_logs() as lines:
+        for _ in range(3):
+            record = one(made.handle(replace(op(part="NaN"), table=table)))
+    assert json.loads(record.value or b"") == {"payload": {}, "n": None}
+    (line,) = lines
+    assert (line["table"], line["column"]) == ("public.outbox", "part")
+    assert line["reason"] == "no finite number"
+
+
 def test_a_value_that_was_not_sent_stops_if_it_is_read() -> None:
     with pytest.raises(HistoryError, match="lacks its column 'payload'"):
         list(handler().handle(op(payload=UNCHANGED)))
