@@ -168,6 +168,38 @@ def test_events_from_before_a_column_was_renamed_come_as_those_from_behind(
     assert found == {b"1": b"{}", b"2": b"[]"}
 
 
+def test_events_and_messages_of_one_topic_are_in_the_order_of_the_wal(
+    run: Run, database: Database, events: Reader
+) -> None:
+    """An outbox that moves from a table to messages; and a kill repeats no other."""
+    topic = f"{events._prefix}events"  # noqa: SLF001 - the test's own
+    message = "SELECT pg_logical_emit_message({}, 'events', '{}')"
+    sink = {
+        "topic_partitions": 1,
+        "batch_interval": "1s",  # events wait, and messages have no handler
+        "messages": {"prefixes": ["events"], "topic": topic},
+    }
+    walstream = run(sink=sink, topic=topic).start().streaming()
+    expected = []
+    for number in range(0, 40, 4):
+        steps = [
+            event("A", "k", f"[{number}]"),
+            message.format("true", f"[{number + 1}]"),
+            event("A", "k", f"[{number + 2}]"),
+        ]
+        database.execute(f"BEGIN; {';'.join(steps)}; COMMIT")
+        database.execute(message.format("false", f"[{number + 3}]"))
+        expected += [b"[%d]" % one for one in range(number, number + 4)]
+        if number == 20:
+            events.until(lambda records: len(records) > 4)
+            walstream.kill()
+            walstream.start()
+    events.until(lambda _: {one.value for one in of(events, "events")} >= {*expected})
+    assert walstream.terminate() == 0, walstream.text
+    found = [one.value for one in of(events, "events")]
+    assert list(dict.fromkeys(found)) == expected
+
+
 @pytest.mark.parametrize(
     ("told", "stray"),
     [
