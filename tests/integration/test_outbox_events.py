@@ -128,6 +128,78 @@ def test_existing_events_are_sent_when_asked_for_while_it_streams(
     assert not past.value
 
 
+def test_an_event_of_the_future_is_taken_by_kafka(
+    run: Run, database: Database, events: Reader
+) -> None:
+    """Its topic keeps records for a week; brokers refuse what is an hour ahead."""
+    walstream = run(timestamp="made").start().streaming()
+    for key, at in enumerate((time.time() + 3 * 86_400, 0.0, -1e9)):
+        database.execute(EVENT.format("Due", key, "{}", at))
+    events.count(4)
+    assert walstream.terminate() == 0, walstream.text
+    ahead_ms = [one.timestamp - time.time() * 1000 for one in of(events, "event.Due")]
+    assert max(ahead_ms) <= 0
+    assert min(ahead_ms) > -7 * 86_400_000
+
+
+def test_events_from_before_a_column_was_renamed_come_as_those_from_behind(
+    run: Run, database: Database, events: Reader
+) -> None:
+    walstream = run().start().streaming()
+    events.count(1)
+    assert walstream.terminate() == 0, walstream.text
+    database.execute(event("A", "1", "{}"))
+    database.execute("ALTER TABLE outboxevent RENAME payload TO body")
+    database.execute(event("A", "2", "[]").replace("payload", "body"))
+    assert walstream.start().wait() == 2
+    assert "has no column payload" in walstream.text
+    assert "put rename_columns in front" in walstream.text
+    both = {
+        "kind": "rename_columns",
+        "tables": ["public.outboxevent"],
+        "columns": {"body": "payload"},
+    }
+    handlers = [both, *walstream.sink["handlers"]]
+    walstream.sink = {**walstream.sink, "handlers": handlers}
+    walstream.start().streaming()
+    events.count(3)
+    assert walstream.terminate() == 0, walstream.text
+    found = {one.key: one.value for one in of(events, "event.A")}
+    assert found == {b"1": b"{}", b"2": b"[]"}
+
+
+def test_events_and_messages_of_one_topic_are_in_the_order_of_the_wal(
+    run: Run, database: Database, events: Reader
+) -> None:
+    """An outbox that moves from a table to messages; and a kill repeats no other."""
+    topic = f"{events._prefix}events"  # noqa: SLF001 - the test's own
+    message = "SELECT pg_logical_emit_message({}, 'events', '{}')"
+    sink = {
+        "topic_partitions": 1,
+        "batch_interval": "1s",  # events wait, and messages have no handler
+        "messages": {"prefixes": ["events"], "topic": topic},
+    }
+    walstream = run(sink=sink, topic=topic).start().streaming()
+    expected = []
+    for number in range(0, 40, 4):
+        steps = [
+            event("A", "k", f"[{number}]"),
+            message.format("true", f"[{number + 1}]"),
+            event("A", "k", f"[{number + 2}]"),
+        ]
+        database.execute(f"BEGIN; {';'.join(steps)}; COMMIT")
+        database.execute(message.format("false", f"[{number + 3}]"))
+        expected += [b"[%d]" % one for one in range(number, number + 4)]
+        if number == 20:
+            events.until(lambda records: len(records) > 4)
+            walstream.kill()
+            walstream.start()
+    events.until(lambda _: {one.value for one in of(events, "events")} >= {*expected})
+    assert walstream.terminate() == 0, walstream.text
+    found = [one.value for one in of(events, "events")]
+    assert list(dict.fromkeys(found)) == expected
+
+
 @pytest.mark.parametrize(
     ("told", "stray"),
     [

@@ -25,7 +25,8 @@ _REFUSED: Final = {
     KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes",
     KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes",
     KafkaError.INVALID_RECORD: "check what the topic demands of a record",
-    KafkaError.INVALID_TIMESTAMP: "raise message.timestamp.before.max.ms of the topic",
+    KafkaError.INVALID_TIMESTAMP: "compare the clocks, or raise "
+    "message.timestamp.before.max.ms (and …after.max.ms) of the topic",
     KafkaError.POLICY_VIOLATION: "check the broker's policy",
 }
 _GONE: Final = {

@@ -262,7 +262,7 @@ class RecordSink:
             raise _no_such_partition(op, partition, topic)
         made = op.commit_time
         if record.timestamp is not None:
-            made = (record.timestamp - EPOCH_S * 1000) * 1000
+            made = _told_time(record.timestamp, made, self._clock.now_ms)
         stamp = topic.timestamp_ms(made, self._clock.now_ms)
         headers: Headers = [*record.headers]
         self._put_headed(
@@ -321,6 +321,16 @@ class RecordSink:
     def _meet(self, topic: str) -> None:
         self._watch.meet(topic)
         self._fit.check(self._topics.limits)
+
+
+def _told_time(timestamp: int, commit_time: int, now_ms: int) -> int:
+    """Return a record's own time as PostgreSQL counts: not of the future.
+
+    Rows may have any, as what is due next week has; brokers refuse what is ahead. Nor
+    is it before 1970: 0 means now to the producer, and others refuse what is below.
+    """
+    told, now = [(ms - EPOCH_S * 1000) * 1000 for ms in (max(timestamp, 1), now_ms)]
+    return min(told, max(now, commit_time))
 
 
 def _no_such_partition(op: ReplicationOp, partition: int, topic: Topic) -> HistoryError:

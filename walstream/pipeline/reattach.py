@@ -40,6 +40,8 @@ class JoiningSink:
         self._given_up = given_up
         self._held: deque[tuple[ReplicationOp | MessageOp, Transaction]] = deque()
         self._characters = 0
+        # what an open transaction's end calls, while ops of it are held
+        self._at_end: tuple[Callable[[Transaction, Lsn], None], ...] = ()
         self._place: Lsn | None = None  # what `ended` gave
         self._passed = False  # is the stream there by now?
         self.joined = False  # nothing is held or dropped any more: send to `sink`
@@ -75,13 +77,27 @@ class JoiningSink:
                 else:
                     has_room = self.sink.send(op, transaction)
                 self._passed = True
-            if transaction.end_lsn and not self._holds_more(transaction):
-                for hear in transaction.at_end:  # its commit was read before
-                    hear(transaction, transaction.end_lsn)
+            self._let_end(transaction)
             transaction.undelivered -= 1  # as held: what failed until here stays
             self._held.popleft()
         self.joined = self._passed and not self._held
         return has_room and not self._held
+
+    def _let_end(self, transaction: Transaction) -> None:
+        """Let a transaction end behind its last op.
+
+        Its commit may have been read before, or come while others are held.
+        """
+        self._at_end += transaction.at_end
+        transaction.at_end = ()
+        if self._holds_more(transaction):
+            return
+        at_end, self._at_end = self._at_end, ()
+        if transaction.end_lsn is None:
+            transaction.at_end = at_end
+            return
+        for hear in at_end:
+            hear(transaction, transaction.end_lsn)
 
     def _holds_more(self, transaction: Transaction) -> bool:
         """Return whether another op of it follows the first."""

@@ -16,6 +16,7 @@ from walstream.telemetry.throttle import Throttle
 FUNCTION: Final = "pg_logical_emit_message"  # in the place of their table
 _SAY_AGAIN_S: Final = 60.0
 _SHOWN: Final = 60  # characters of a prefix
+_NAMED: Final = 249  # of a topic's name, at most
 _log = structlog.get_logger()
 
 Write = Callable[[MessageOp, str], ProducerRecord]
@@ -78,8 +79,11 @@ class MessageRecords:
 
 
 def stand_in(message: MessageOp) -> ReplicationOp:
-    """Return an op in the place of a message: its table is the function's."""
-    table = Table(FUNCTION, message.prefix, ())
+    """Return an op in the place of a message: its table is the function's.
+
+    What is parked of it, and what an error says, has a part of a long prefix.
+    """
+    table = Table(FUNCTION, message.prefix[:_NAMED], ())
     return ReplicationOp(
         Kind.INSERT, table, message.lsn, 0, commit_time=message.commit_time
     )

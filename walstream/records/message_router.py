@@ -65,7 +65,8 @@ class MessageRouter:
             topic = self._find(prefix)
             if len(self._topics) >= _REMEMBERED:
                 self._topics.clear()
-            self._topics[prefix] = topic
+            if len(prefix) <= _LONGEST:  # a longer one may have megabytes
+                self._topics[prefix] = topic
         if topic is not None and self._is_taken(topic):
             raise RefusedMessage("its topic has other records")
         return topic

@@ -129,6 +129,34 @@ def test_a_time_that_kafka_would_delete_by_is_held() -> None:
     assert rig.outbox.records[-1][4] >= rig.now_ms - 50_000
 
 
+@pytest.mark.parametrize("ahead_ms", [1_000, 60_000, 3_000_000_000_000])
+@pytest.mark.parametrize("retention_ms", [-1, 100_000])
+def test_a_time_of_the_future_is_held_as_brokers_refuse_it(
+    ahead_ms: int, retention_ms: int
+) -> None:
+    rig = Rig()
+    rig.known["a"].retention_ms = retention_ms
+    rig.put(b"k", b"v", "a", timestamp=rig.now_ms + ahead_ms)
+    assert rig.now_ms <= rig.outbox.records[-1][4] <= runtime.time() * 1000
+
+
+def test_a_commit_that_is_far_ahead_keeps_its_time() -> None:
+    """Our clock may be behind: what seems to be now would be deleted."""
+    rig = Rig()
+    rig.known["a"].retention_ms = 100_000
+    rig.now_ms += 60_000
+    rig.put(b"k", b"v", "a", timestamp=rig.now_ms + 60_000)
+    assert rig.outbox.records[-1][4] == rig.now_ms
+
+
+@pytest.mark.parametrize("timestamp", [0, -1, -188_363_404_800_000])
+def test_a_time_before_1970_is_held(timestamp: int) -> None:
+    """0 means now to the producer; readers in Java refuse what is below."""
+    rig = Rig()
+    rig.put(b"k", b"v", "a", timestamp=timestamp)
+    assert rig.outbox.records[-1][4] == 1
+
+
 @pytest.mark.parametrize("partition", [0, PARTITIONS - 1])
 def test_a_partition_may_be_named(partition: int) -> None:
     rig = Rig()

@@ -68,6 +68,45 @@ def test_one_that_is_given_up_sends_nothing() -> None:
     assert joining.in_flight == 0
 
 
+class Telling(MemorySink):
+    """Sink that tells the end of each transaction, as one with `txinfo` does."""
+
+    def __init__(self) -> None:
+        super().__init__(delivery=Delivery.ON_COMMAND, limit=1)
+        self.told: list[object] = []
+        self.whose: Transaction | None = None
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        if transaction is not self.whose:
+            self.whose = transaction
+            transaction.at_end += (self.end,)
+        self.told.append(op.seq_id)
+        return super().send(op, transaction)
+
+    def end(self, transaction: Transaction, end_lsn: int) -> None:
+        self.whose = None
+        self.told.append((transaction.lsn, end_lsn))
+
+
+@pytest.mark.parametrize("committed_after", [0, 1, 2, 3])
+def test_a_transaction_ends_once_behind_all_of_it(committed_after: int) -> None:
+    sink = Telling()
+    joining = JoiningSink(sink, lambda: 100, lambda _: True)
+    ledger = Ledger(100)
+    transaction = ledger.begin(100)
+    for number in range(3):
+        joining.send(
+            ReplicationOp(Kind.INSERT, TABLE, 100, number, new=["1"]), transaction
+        )
+    for turn in range(4):
+        if turn == committed_after:
+            ledger.commit(200)
+        joining.ready()
+        sink.deliver_all()
+    assert sink.told == [0, 1, 2, (100, 200)]
+    assert ledger.advance() == 200
+
+
 def test_what_is_refused_at_a_commit_that_was_read_before_is_not_delivered() -> None:
     sink = MemorySink()
     joining = JoiningSink(sink, lambda: 100, lambda _: True)

@@ -70,3 +70,8 @@ def test_its_stand_in_has_its_place_and_no_table() -> None:
     op = stand_in(message())
     assert (op.kind, op.lsn, op.commit_time) == (Kind.INSERT, 90, 5)
     assert op.table.full_name == f"{FUNCTION}.p"
+
+
+def test_a_stand_in_has_a_part_of_a_long_prefix() -> None:
+    """Else what is left of a message would be too large for its topic, too."""
+    assert stand_in(message("x" * 1_000_000)).table.name == "x" * 249

@@ -48,6 +48,14 @@ def test_one_that_can_have_no_topic_is_refused(prefix: str) -> None:
         router("*").topic(prefix)
 
 
+def test_long_prefixes_are_not_remembered() -> None:
+    """Any role may write one, and each may have megabytes."""
+    made = router("*", topic="t")
+    for prefix in ("x" * 249, "x" * 250):
+        assert made.topic(prefix) == "t"
+    assert [*made._topics] == ["x" * 249]  # noqa: SLF001 - its memory
+
+
 def test_topics_are_bounded_and_those_that_are_there_stay() -> None:
     made = router("*", max_topics=2)
     assert [made.topic("a"), made.topic("b")] == ["a", "b"]

@@ -41,7 +41,7 @@ def expand(name: str, text: str, *, nulls: bool) -> tuple[Schema, str]:
         schema = _Schemas(nulls=nulls).of(name, read)
         if schema is None or schema.type != "struct":
             raise Unexpandable
-        return schema, _written(read, schema)
+        return schema, _encodable(_written(read, schema))
     except (ValueError, RecursionError):
         raise Unexpandable from None
 
@@ -129,6 +129,12 @@ def _either(one: Schema, other: Schema) -> Schema:
     if one.items is not None and other.items is not None:
         return replace(one, items=_either(one.items, other.items))
     raise Unexpandable
+
+
+def _encodable(text: str) -> str:
+    """Return a text; raise ValueError for half of a surrogate pair, as JSON has it."""
+    text.encode()
+    return text
 
 
 def _written(value: Any, schema: Schema) -> str:

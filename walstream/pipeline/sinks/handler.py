@@ -2,6 +2,7 @@
 
 Ops are handled in batches, in order. If a handler cannot go on now, its whole batch is
 handled again later and nothing of it was sent; later ops wait, and so does the loop.
+Logical messages wait for the ops before them, and meet no handler.
 """
 
 import math
@@ -16,7 +17,7 @@ import structlog
 from walstream.errors import HistoryError, Transient
 from walstream.formats.placeholder import weight
 from walstream.lsn import show
-from walstream.op import ReplicationOp, Table
+from walstream.op import MessageOp, ReplicationOp, Table
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.ports import NamedSink
@@ -43,9 +44,14 @@ class Batching:
 
 
 class _Waiting(NamedTuple):
-    op: ReplicationOp
+    op: ReplicationOp | MessageOp
     transaction: Transaction
     size: int
+
+    @property
+    def is_old(self) -> bool:
+        """Return whether it is an existing row, beside the stream."""
+        return isinstance(self.op, ReplicationOp) and self.op.snapshot
 
 
 _Outcome = list[Out] | Unhandled | HistoryError
@@ -71,7 +77,7 @@ class HandlerSink(FrontSink):
         self._batch: deque[_Waiting] = deque()
         self._size = 0  # of all of it
         self._handled: list[_Outcome] = []  # of the first of them
-        self._failing: ReplicationOp | None = None  # the one that was sent last
+        self._failing: ReplicationOp | MessageOp | None = None  # what was sent last
         self._since = 0.0  # when the first of them came
         self._again_at = 0.0  # when what a handler could not take is tried again
         self._backoff = Backoff()
@@ -123,10 +129,7 @@ class HandlerSink(FrontSink):
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         if not self._batch:
             self._since = self._clock()
-        transaction.undelivered += 1
-        size = weight(op.old) + weight(op.new)
-        self._batch.append(_Waiting(op, transaction, size))
-        self._size += size
+        self._keep(_Waiting(op, transaction, weight(op.old) + weight(op.new)))
         if op.snapshot and not self._again_at:
             # at once: who lets rows in beside the stream hears here what refuses one
             try:
@@ -137,6 +140,18 @@ class HandlerSink(FrontSink):
                 return False  # of another, which `ready` meets again
         return self._has_room
 
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        """Send a message, or keep it behind the ops that wait."""
+        if not self._batch:
+            return super().send_message(message, transaction)
+        self._keep(_Waiting(message, transaction, len(message.content)))
+        return self._has_room
+
+    def _keep(self, waiting: _Waiting) -> None:
+        waiting.transaction.undelivered += 1
+        self._batch.append(waiting)
+        self._size += waiting.size
+
     def _handle(self, until: float = math.inf) -> None:
         """Handle the waiting ops, or as many as possible; send when all are handled.
 
@@ -145,10 +160,7 @@ class HandlerSink(FrontSink):
         handled = self._handled
         try:
             for waiting in islice(self._batch, len(handled), None):
-                try:
-                    handled.append(list(self._chain.handle(waiting.op)))
-                except (Unhandled, HistoryError) as error:
-                    handled.append(error)
+                handled.append(self._outcome(waiting.op))
                 if self._clock() >= until and len(handled) < len(self._batch):
                     return
         except Transient as error:
@@ -163,18 +175,29 @@ class HandlerSink(FrontSink):
         for outs in handled:
             self._pass_on(self._batch[0], outs)
 
+    def _outcome(self, op: ReplicationOp | MessageOp) -> _Outcome:
+        if isinstance(op, MessageOp):
+            return []
+        try:
+            return list(self._chain.handle(op))
+        except (Unhandled, HistoryError) as error:
+            return error
+
     def _pass_on(self, waiting: _Waiting, outs: _Outcome) -> None:
         """Send the results of one op; a refused one waits, unless it is a row's."""
-        self._failing = waiting.op
+        op, transaction, _ = waiting
+        self._failing = op
         try:
-            if isinstance(outs, Unhandled):
-                self._skip(waiting.op, outs)
+            if isinstance(op, MessageOp):
+                super().send_message(op, transaction)
+            elif isinstance(outs, Unhandled):
+                self._skip(op, outs)
             elif isinstance(outs, HistoryError):
                 raise outs
             else:
-                self._send(waiting, outs)
+                self._send(op, transaction, outs)
         except HistoryError:
-            if waiting.op.snapshot:
+            if waiting.is_old:
                 self._forget(waiting)
             raise
         self._forget(waiting)
@@ -205,11 +228,13 @@ class HandlerSink(FrontSink):
             seq_id=op.seq_id,
         )
 
-    def _send(self, waiting: _Waiting, outs: list[Out]) -> None:
+    def _send(
+        self, op: ReplicationOp, transaction: Transaction, outs: list[Out]
+    ) -> None:
         if not outs:
-            self.tally.skipped[waiting.op.table.full_name] += 1
+            self.tally.skipped[op.table.full_name] += 1
         for out in outs:
             if isinstance(out, ProducerRecord):
-                self._sink.put(out, waiting.op, waiting.transaction)
+                self._sink.put(out, op, transaction)
             else:
-                self._sink.send(out, waiting.transaction)
+                self._sink.send(out, transaction)

@@ -17,7 +17,7 @@ from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.records.handlers.outbox_settings import VALUE, OutboxSettings
 from walstream.records.producer_record import ProducerRecord
 from walstream.records.router import distinct_part
-from walstream.row import NotSent
+from walstream.row import UNCHANGED, NotSent
 from walstream.telemetry.fields import LSN, TABLE
 from walstream.telemetry.json_codec import read
 from walstream.telemetry.throttle import Throttle
@@ -44,7 +44,8 @@ class Outbox:
         if lacking:
             raise ConfigError(
                 f"outbox: table {table.full_name!r} has no column {', '.join(lacking)}",
-                hint="correct the handler's columns, or its tables",
+                hint="correct the handler's columns, or its tables; if a column was "
+                "renamed, put rename_columns in front, from its new name to the old",
             )
         self._told = told
         self._form: OutboxForm = OutboxForm(table, told)
@@ -53,6 +54,7 @@ class Outbox:
         self._partition = self._place(told.partition, _INTEGERS, "an integer")
         self._timestamp = self._place(told.timestamp, _TIMESTAMPS, "a timestamp")
         self._throttle = Throttle(_SAY_AGAIN_S)
+        self._lost: set[tuple[str, str]] = set()  # what was said of it
 
     def _place(
         self, name: str, oids: frozenset[int] = frozenset(), wanted: str = ""
@@ -73,8 +75,8 @@ class Outbox:
     def handle(self, op: ReplicationOp) -> Iterator[ProducerRecord]:
         if op.kind is Kind.INSERT:
             yield self._record(op)
-        elif op.key_changed:
-            yield self._record(halves(op)[1])  # another row: another event
+        elif op.key_changed and _is_another(op):
+            yield self._record(halves(op)[1])
         elif op.kind is Kind.UPDATE:
             self._refuse(op)
 
@@ -83,11 +85,32 @@ class Outbox:
         if op.absent:
             self._check_sent(op)
         try:
-            return self._made(op)
+            record = self._made(op)
         except HistoryError:
             raise
         except WalstreamError as error:
             raise HistoryError(str(error.args[0]), hint=error.hint) from error
+        except Exception as error:  # its words may hold the row's values
+            raise HistoryError(
+                f"{_event(op)} has no record: {type(error).__name__}",
+                hint="leave such rows out by a filter in front of the handler, and "
+                "report this with the table's definition; then: walstream run",
+            ) from error
+        if len(self._form.lost) > len(self._lost):
+            self._say_lost(op)
+        return record
+
+    def _say_lost(self, op: ReplicationOp) -> None:
+        """Log once for each column what has no form, as NaN of a numeric."""
+        for column, reason in sorted(self._form.lost.keys() - self._lost):
+            _log.warning(
+                "a value of an event has no form: null or the nearest one is sent",
+                **{TABLE: op.table.full_name, LSN: show(op.lsn)},
+                column=column,
+                reason=reason,
+                hint="docs/debezium.md lists such values",
+            )
+        self._lost |= self._form.lost.keys()
 
     def _made(self, op: ReplicationOp) -> ProducerRecord:
         form = self._form
@@ -147,6 +170,18 @@ class Outbox:
                     hint="leave such rows out by a filter in front of the handler, "
                     "then: walstream run",
                 )
+
+
+def _is_another(update: ReplicationOp) -> bool:
+    """Return whether it is the row's key that moved: not a sink's partition key alone.
+
+    Another row is another event.
+    """
+    old, new = update.old or (), update.new or ()
+    return any(
+        new[index] is not UNCHANGED and old[index] != new[index]
+        for index in update.table.key
+    )
 
 
 def _event(op: ReplicationOp) -> str:

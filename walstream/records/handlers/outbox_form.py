@@ -6,7 +6,7 @@ StringConverter does, or BinaryDataConverter of bytes.
 """
 
 from binascii import a2b_base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -53,6 +53,11 @@ class OutboxForm:
             *((name, place(column)) for name, column in told.headers.items()),
         ]
         self._beside = [(name, place(one)) for name, one in told.envelope.items()]
+
+    @property
+    def lost(self) -> Mapping[tuple[str, str], int]:
+        """Values that had no form so far, by column and reason."""
+        return self._columns.lost
 
     def key(self, op: ReplicationOp) -> bytes | None:
         """Write the record's key; None: it has none."""

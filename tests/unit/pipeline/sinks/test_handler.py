@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from walstream.errors import ConfigError, HistoryError, Transient
-from walstream.op import Kind, ReplicationOp, Table
+from walstream.op import Kind, MessageOp, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.sinks.handler import Batching, HandlerSink
 from walstream.records.handlers import HANDLERS, Out, ProducerRecord
@@ -46,6 +46,13 @@ class Target:
         if value == self.refused:
             raise HistoryError("too large")
         self.sent.append(value)
+        transaction.undelivered += 1
+        return False
+
+    def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        if message.content.decode() == self.refused:
+            raise HistoryError("too large")
+        self.sent.append(message.content)
         transaction.undelivered += 1
         return False
 
@@ -115,6 +122,57 @@ def test_what_a_turn_carries_is_handled_in_the_next() -> None:
     assert rig.target.sent == ["a", (b"k", b"v", 1), "b"]
     assert rig.transaction.undelivered == 3  # what the target has not delivered
     assert rig.sink.in_flight == 0
+
+
+def message(content: bytes) -> MessageOp:
+    return MessageOp("p", content, 8, 7, 1, 0)
+
+
+def test_a_message_waits_for_the_ops_before_it() -> None:
+    rig = Rig()
+    assert not rig.sink.send_message(message(b"first"), rig.transaction)
+    assert rig.target.sent == [b"first"]  # which has no room left
+    rig.send("a")
+    assert rig.sink.send_message(message(b"between"), rig.transaction)
+    rig.send("b")
+    assert rig.target.sent == [b"first"]
+    assert rig.transaction.undelivered == 4
+    assert rig.sink.in_flight == 3
+    assert rig.sink.ready()
+    assert rig.target.sent == [b"first", "a", b"between", "b"]
+    assert rig.transaction.undelivered == 4
+    assert not rig.sink.tally
+
+
+def test_a_message_waits_with_the_ops_that_a_handler_cannot_take() -> None:
+    rig = Rig()
+    SHY.add("a")
+    rig.send("a")
+    rig.sink.send_message(message(b"m"), rig.transaction)
+    rig.sink.ready()
+    assert not rig.sink.send_message(message(b"n"), rig.transaction)
+    assert rig.target.sent == []
+    SHY.clear()
+    rig.now = 100.0
+    rig.sink.ready()
+    assert rig.target.sent == ["a", b"m", b"n"]
+
+
+def test_a_message_that_is_refused_stays() -> None:
+    rig = Rig()
+    rig.target.refused = "m"
+    rig.send("a")
+    rig.sink.send_message(message(b"m"), rig.transaction)
+    for _ in range(2):
+        with pytest.raises(HistoryError):
+            rig.sink.ready()
+    assert rig.transaction.undelivered == 2
+
+
+def test_messages_fill_a_batch() -> None:
+    rig = Rig(Batching(size=10))
+    rig.send("a")
+    assert not rig.sink.send_message(message(b"0123456789"), rig.transaction)
 
 
 def test_no_more_than_a_batch_is_taken() -> None:

@@ -7,6 +7,7 @@ connector; whatever else differs fails.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -173,6 +174,45 @@ def test_an_update_that_moves_the_key_is_another_event() -> None:
     moved.old = ["e1", None, None, None, None, None]
     (record,) = handler(on_update="stop").handle(moved)
     assert record.headers == [("id", b"e2")]
+
+
+def test_another_sinks_partition_key_makes_no_event_of_an_update() -> None:
+    moved = op(Kind.UPDATE, part="2")
+    moved.key_changed = True
+    moved.old = ["e1", "Order", "17", "{}", None, "1"]
+    with capture_logs() as lines:
+        assert not list(handler().handle(moved))
+    assert len(lines) == 1
+
+
+def test_no_event_is_skipped_because_it_has_no_record() -> None:
+    """Else a handler's error skips the op: it only counts as failed."""
+    unknown = Table("public", "outbox", COLUMNS, (0,))
+    row = replace(op(part="s3cret"), table=unknown)
+    with pytest.raises(HistoryError, match=r"\(0/9, 4\) has no record") as caught:
+        list(handler(unknown, partition="part").handle(row))
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("half", ['{"a": "\\ud83d"}', '{"a": {"\\ude00": 1}}'])
+def test_half_of_a_surrogate_pair_stays_a_text(half: str) -> None:
+    """`json`, unlike jsonb, takes it."""
+    made = handler(payload_form="expand")
+    value = one(made.handle(op(payload=half))).value
+    assert json.loads(value or b"") == half
+
+
+def test_a_value_without_a_form_is_said_once_and_not_shown() -> None:
+    types = (2950, 25, 25, 3802, 1114, 1700)
+    table = Table("public", "outbox", COLUMNS, (0,), types)
+    made = handler(table, payload_form="expand", envelope={"n": "part"})
+    with capture_logs() as lines:
+        for _ in range(3):
+            record = one(made.handle(replace(op(part="NaN"), table=table)))
+    assert json.loads(record.value or b"") == {"payload": {}, "n": None}
+    (line,) = lines
+    assert (line["table"], line["column"]) == ("public.outbox", "part")
+    assert line["reason"] == "no finite number"
 
 
 def test_a_value_that_was_not_sent_stops_if_it_is_read() -> None:
