@@ -1,0 +1,236 @@
+"""What must hold at each moment: confirmed is stored, and stored is in Kafka.
+
+Each check is told of its event as it happens, and raises Violation.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from tests.simulation.disk import Documents
+from tests.simulation.installation import PARTITIONS
+from tests.simulation.kafka import Record, SimCluster
+from tests.simulation.server import START, SimServer, SimSlot
+from tests.simulation.tables import WalTransaction
+from tests.simulation.world import Violation
+from walstream.lsn import Lsn, show
+from walstream.op import Kind
+
+_CHECKSUM: Final = 4
+Name = tuple[Lsn, int]
+
+
+@dataclass
+class SinkView:
+    """What one sink's topics have, and what they lack."""
+
+    name: str
+    partitions: int
+    lacks: list[set[tuple[int, int]]] = field(default_factory=list)  # by transaction
+    front: int = 0  # the first transaction that lacks something
+
+    def expect(self, transaction: WalTransaction) -> None:
+        wanted = set()
+        for op in transaction.expected:
+            if op.kind is Kind.TRUNCATE:
+                wanted |= {(op.seq_id, part) for part in range(self.partitions)}
+            else:
+                wanted.add((op.seq_id, -1))
+        self.lacks.append(wanted)
+
+
+class Checker:
+    """Invariants of one schedule."""
+
+    def __init__(self, server: SimServer, cluster: SimCluster) -> None:
+        self._server = server
+        self._cluster = cluster
+        self.sinks = {name: SinkView(name, parts) for name, parts in PARTITIONS.items()}
+        self._commits: list[WalTransaction] = []
+        self._lsns: list[Lsn] = []
+        self._ends: set[Lsn] = {START}
+        self._greatest: dict[tuple[str, int], Name] = {}
+        self._seen: dict[tuple[str, int], dict[Name, bytes]] = {}
+        self.stored: Lsn = 0  # the position on disk
+        self.below: Lsn | None = None  # no commit from here on was sent, by the disk
+        self.records = 0
+        self.repeated = 0
+        server.committed = self.committed
+        server.confirming = self.confirmed
+        cluster.appended = self.appended
+
+    # what happens
+
+    def committed(self, transaction: WalTransaction) -> None:
+        self._commits.append(transaction)
+        self._lsns.append(transaction.lsn)
+        self._ends.add(transaction.end_lsn)
+        for sink in self.sinks.values():
+            sink.expect(transaction)
+
+    def appended(self, record: Record) -> None:
+        sink = self.sinks[record.topic[0]]
+        document: dict[str, Any] = orjson.loads(record.value or b"{}")
+        lsn, seq_id = name = document["lsn"], document["seq_id"]
+        at = bisect_left(self._lsns, lsn)
+        if at == len(self._lsns) or self._lsns[at] != lsn:
+            raise Violation(f"phantom: {record.topic} has a commit {show(lsn)}")
+        transaction = self._commits[at]
+        self._compare(record, document, transaction, seq_id)
+        if self.below is None or lsn >= self.below:
+            raise Violation(f"{show(lsn)} was sent before that was noted on disk")
+        place = record.topic, record.partition
+        seen = self._seen.setdefault(place, {})
+        self.records += 1
+        before = seen.get(name)
+        if before is not None:
+            self.repeated += 1
+            if before != record.value and not transaction.reads:
+                raise Violation(f"I3: {place} {name} is another record in a replay")
+        else:
+            if name < self._greatest.get(place, (0, 0)):
+                raise Violation(
+                    f"I10: {place} has {name} behind {self._greatest[place]}"
+                )
+            self._greatest[place] = name
+            seen[name] = record.value or b""
+        sink.lacks[at].discard((seq_id, -1))
+        sink.lacks[at].discard((seq_id, record.partition))
+
+    @staticmethod
+    def _compare(
+        record: Record, document: dict[str, Any], done: WalTransaction, seq_id: int
+    ) -> None:
+        """See that it is the op of that number."""
+        (kind, rows), *_ = document["op"].items() if document["op"] != "Truncate" else [
+            ("Truncate", None)
+        ]
+        if seq_id >= len(done.expected):
+            raise Violation(f"phantom: {record.topic} has ({show(done.lsn)}, {seq_id})")
+        op = done.expected[seq_id]
+        row = rows[1] if kind == "Update" else rows
+        key = "" if kind == "Truncate" else row[document["col_names"].index("id")]
+        found = (kind, f"public.{document['table_name']}", key)
+        if found != (op.kind.value, op.table, op.key):
+            raise Violation(f"({show(done.lsn)}, {seq_id}) is {found}, not {op}")
+
+    def complete(self) -> Lsn:
+        """Return the commit LSN from which on something is not in Kafka."""
+        first = len(self._commits)
+        for sink in self.sinks.values():
+            while sink.front < len(sink.lacks) and not sink.lacks[sink.front]:
+                sink.front += 1
+            first = min(first, sink.front)
+        if first == len(self._commits):
+            return self._server.wal_end
+        return self._commits[first].lsn
+
+    def written(self, _folder: str, documents: Documents) -> None:
+        given = _read(documents, "given")
+        self.below = given["below"] if given else None
+        position = _read(documents, "position")
+        if position is None:
+            return
+        resume = position["resume"]
+        if resume < self.stored:
+            raise Violation(f"the position went back to {show(resume)}")
+        if resume > self.complete():
+            raise Violation(
+                f"I1: the position {show(resume)} is on disk, and Kafka lacks"
+                f" {show(self.complete())}"
+            )
+        self.stored = resume
+
+    def restored(self, documents: Documents) -> None:
+        """Take an older copy of the state, as an operator did."""
+        self.stored = 0
+        self.written("", documents)
+
+    def confirmed(self, slot: SimSlot, lsn: Lsn) -> None:
+        if lsn > self.stored:
+            raise Violation(
+                f"I1: {show(lsn)} is confirmed, and {show(self.stored)} is on disk"
+            )
+        if lsn > self.complete():
+            raise Violation(
+                f"I1: {show(lsn)} is confirmed, and Kafka lacks {show(self.complete())}"
+            )
+        if lsn not in self._ends and lsn not in self._server.keepalives:
+            raise Violation(f"I2: {show(lsn)} is confirmed, where nothing ends")
+
+    # what has to be in the end
+
+    @property
+    def arrived(self) -> bool:
+        """Return whether everything is delivered, stored and confirmed."""
+        end = self._commits[-1].end_lsn if self._commits else 0
+        return self.complete() >= self._server.wal_end and all(
+            slot.confirmed >= end for slot in self._server.slots.values()
+        )
+
+    def state(self) -> str:
+        first = self.complete()
+        slots = {name: show(one.confirmed) for name, one in self._server.slots.items()}
+        return (
+            f"Kafka has all below {show(first)} of {show(self._server.wal_end)}, the"
+            f" position is {show(self.stored)}, slots {slots}"
+        )
+
+    def folded(self) -> None:
+        """See that who reads a sink's topics ends with the server's tables."""
+        for sink in self.sinks:
+            for table in self._server.tables:
+                found = fold(self._cluster, f"{sink}.{table.full_name}")
+                columns = table.shape.columns
+                rows = {
+                    key: [row.get(name) for name in columns]
+                    for key, row in found.items()
+                }
+                wanted = {
+                    key: [row[name] for name in columns]
+                    for key, row in table.rows.items()
+                }
+                if rows != wanted:
+                    raise Violation(
+                        f"topic {sink}.{table.full_name} folds to {rows}, the table"
+                        f" has {wanted}"
+                    )
+
+
+def fold(cluster: SimCluster, topic: str) -> dict[str, dict[str, Any]]:
+    """Apply each partition's records as they stand, as a consumer does."""
+    whole: dict[str, dict[str, Any]] = {}
+    found = cluster.topics.get(topic)
+    for records in found.partitions if found else ():
+        state: dict[str, dict[str, Any]] = {}
+        position = (-1, -1)
+        for record in records:
+            document = orjson.loads(record.value or b"{}")
+            name = document["lsn"], document["seq_id"]
+            if name > position:
+                position = name
+                _apply(state, document)
+        whole |= state
+    return whole
+
+
+def _apply(state: dict[str, dict[str, Any]], document: dict[str, Any]) -> None:
+    if document["op"] == "Truncate":
+        state.clear()
+        return
+    ((kind, rows),) = document["op"].items()
+    row = dict(zip(document["col_names"], rows[1] if kind == "Update" else rows, strict=True))
+    if kind == "Delete":
+        state.pop(row["id"], None)
+        return
+    before = state.get(row["id"], {})
+    absent = document.get("absent", {}).get("new", ())
+    kept = {name: before.get(name, "a value that nobody sent") for name in absent}
+    state[row["id"]] = row | kept
+
+
+def _read(documents: Documents, name: str) -> dict[str, Any] | None:
+    stored = documents.get(name)
+    return orjson.loads(stored[_CHECKSUM:]) if stored else None

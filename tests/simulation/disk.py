@@ -1,0 +1,104 @@
+"""A disk with the promise of LMDB: all of a write or none, durable when it returns."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.simulation.world import Killed, Owner, World
+from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
+
+Documents = dict[str, bytes]
+
+
+class SimDisk:
+    """Folders of documents, and who has each locked."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.folders: dict[str, Documents] = {}
+        self.locks: dict[str, Owner] = {}
+        self.full_until = 0.0
+        self.failing = 0  # so many writes fail, though some are durable
+        self.written: Callable[[str, Documents], None] = lambda _folder, _now: None
+
+    def commit(self, folder: str, entries: Mapping[str, bytes | None]) -> None:
+        documents = dict(self.folders.get(folder, {}))
+        for name, stored in entries.items():
+            if stored is None:
+                documents.pop(name, None)
+            else:
+                documents[name] = stored
+        self.folders[folder] = documents
+        self.world.note(f"write {folder} {sorted(entries)}")
+        self.written(folder, documents)
+
+
+class SimEnvironment:
+    """One folder, as `LmdbEnvironment` has it."""
+
+    def __init__(self, disk: SimDisk, folder: Path) -> None:
+        self._disk = disk
+        self._folder = str(folder)
+        self._open = False
+        self._locked = False
+
+    def open(self, _wait_s: float) -> None:
+        self._disk.world.port("open state")
+        holder, owner = self._disk.locks.get(self._folder), self._disk.world.owner
+        if holder is not None and holder is not owner and not holder.dead:
+            raise ConfigError("the state folder is in use")
+        if owner is not None:
+            self._disk.locks[self._folder] = owner
+        self._open = self._locked = True
+
+    def open_to_read(self) -> None:
+        if self._folder not in self._disk.folders:
+            raise FileNotFoundError
+        self._open = True
+
+    def close(self) -> None:
+        if self._locked:
+            self._disk.locks.pop(self._folder, None)
+        self._open = self._locked = False
+
+    @property
+    def _documents(self) -> Documents:
+        if not self._open:
+            raise WalstreamError(f"the state in {self._folder} is not open")
+        return self._disk.folders.get(self._folder, {})
+
+    def get(self, name: str) -> bytes | None:
+        return self._documents.get(name)
+
+    def names(self, prefix: str) -> list[str]:
+        return sorted(name for name in self._documents if name.startswith(prefix))
+
+    def tree(self, name: str) -> Documents:
+        return {
+            one: stored
+            for one, stored in self._documents.items()
+            if one == name or one.startswith(f"{name}/")
+        }
+
+    def write(self, entries: Mapping[str, bytes | None]) -> None:
+        disk = self._disk
+        disk.world.port("write")
+        if not self._open:
+            raise WalstreamError(f"the state in {self._folder} is not open")
+        if disk.world.now < disk.full_until:
+            raise Transient(f"state folder {self._folder}: no space is left")
+        try:
+            disk.world.port("fsync")
+        except Killed:
+            if disk.world.random.random() < 0.5:  # noqa: PLR2004 - it was just durable
+                disk.commit(self._folder, entries)
+            raise
+        if disk.failing:
+            disk.failing -= 1
+            if disk.world.random.random() < 0.5:  # noqa: PLR2004
+                disk.commit(self._folder, entries)
+            raise Transient(f"state folder {self._folder}: cannot write: EIO")
+        disk.commit(self._folder, entries)
+        disk.world.port("written")
+
+    def damaged(self, what: object) -> WalstreamError:
+        return StateDamaged(f"the state in {self._folder} is damaged: {what}")

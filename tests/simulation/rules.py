@@ -1,0 +1,187 @@
+"""Rules of order and confirmation, each of which can be taken out of walstream.
+
+A search that does not find what is missing then would find nothing else either.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from walstream.errors import WalstreamError
+from walstream.kafka.ordered_producer import OrderedProducer
+from walstream.lsn import Lsn
+from walstream.pipeline.checkpoint import Checkpointer
+from walstream.pipeline.fanout import Fanout
+from walstream.pipeline.ledger import Counted, Ledger
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.sent_position import Reach
+from walstream.postgres import start_table, stream
+from walstream.postgres.start_table import Decision, Step
+
+Patch = tuple[object, str, object]
+
+
+def _confirmed_before_stored() -> Patch:
+    submit = Checkpointer._submit  # noqa: SLF001
+
+    def patched(self: Checkpointer, resume: Lsn, now: float) -> None:
+        self._confirm(resume)  # noqa: SLF001
+        submit(self, resume, now)
+
+    return Checkpointer, "_submit", patched
+
+
+def _stored_before_delivered() -> Patch:
+    def patched(self: Ledger) -> Lsn:
+        queue = self._queue  # noqa: SLF001
+        while queue and queue[0].end_lsn is not None:
+            self._resume = queue.popleft().end_lsn or 0  # noqa: SLF001
+        return self._resume  # noqa: SLF001
+
+    return Ledger, "advance", patched
+
+
+def _keepalive_in_flight() -> Patch:
+    advance = Ledger.advance
+
+    def patched(self: Ledger, wal_end: Lsn) -> None:
+        advance(self)
+        self._resume = max(self._resume, wal_end)  # noqa: SLF001
+
+    return Ledger, "keepalive", patched
+
+
+def _fastest_sink() -> Patch:
+    def patched(self: Fanout) -> Lsn:
+        return max(lane.ledger.advance() for lane in self._lanes)  # noqa: SLF001
+
+    return Fanout, "advance", patched
+
+
+def _first_delivery() -> Patch:
+    report = OrderedProducer._report  # noqa: SLF001
+
+    def patched(
+        self: OrderedProducer, transaction: Counted, error: Any, message: Any
+    ) -> None:
+        report(self, transaction, error, message)
+        if error is None:
+            transaction.undelivered = 0
+
+    return OrderedProducer, "_report", patched
+
+
+def _failed_delivery() -> Patch:
+    report = OrderedProducer._report  # noqa: SLF001
+
+    def patched(
+        self: OrderedProducer, transaction: Counted, _error: object, message: Any
+    ) -> None:
+        report(self, transaction, None, message)
+
+    return OrderedProducer, "_report", patched
+
+
+def _sent_again_behind() -> Patch:
+    report = OrderedProducer._report  # noqa: SLF001
+
+    def patched(
+        self: OrderedProducer, transaction: Counted, error: Any, message: Any
+    ) -> None:
+        if error is None:
+            report(self, transaction, error, message)
+            return
+        again = message.record
+        transaction.undelivered -= 1
+        self.put(
+            again.topic, again.value, again.key, again.partition, 0, transaction, None
+        )
+
+    return OrderedProducer, "_report", patched
+
+
+def _failed_write() -> Patch:
+    store = Checkpointer._store  # noqa: SLF001
+
+    def patched(self: Checkpointer, position: Any) -> None:
+        store(self, position)
+        if self.error is not None:
+            self.error, self._stored = None, position.resume  # noqa: SLF001
+
+    return Checkpointer, "_store", patched
+
+
+def _behind_position() -> Patch:
+    command = stream.start_command
+
+    def patched(slot: str, resume: Lsn, *rest: Any, **named: Any) -> str:
+        return command(slot, resume + 1, *rest, **named)
+
+    return stream, "start_command", patched
+
+
+def _gap_ignored() -> Patch:
+    decide = start_table.decide
+
+    def patched(source: str, stored: Any, *rest: Any, **named: Any) -> Decision:
+        try:
+            return decide(source, stored, *rest, **named)
+        except WalstreamError:
+            slot = rest[0]
+            if slot is None or stored.position is None:
+                raise
+            return Decision(Step.STREAM, stored.position.resume)
+
+    return start_table, "decide", patched
+
+
+def _bound_not_stored() -> Patch:
+    return Reach, "admits", lambda _self, _lsn: True
+
+
+def _confirmed_when_read() -> Patch:
+    def patched(self: Pipeline) -> None:
+        last = self._last_commit  # noqa: SLF001
+        self._checkpointer.advance(max(last, self.fanout.advance()), last)  # noqa: SLF001
+
+    return Pipeline, "_advance", patched
+
+
+RULES: Final[dict[str, Callable[[], Patch]]] = {
+    "stored before it is confirmed": _confirmed_before_stored,
+    "delivered before it is stored": _stored_before_delivered,
+    "a keepalive counts while nothing is in flight": _keepalive_in_flight,
+    "the slowest sink decides": _fastest_sink,
+    "every record of a transaction is delivered": _first_delivery,
+    "a failed delivery is none": _failed_delivery,
+    "nothing overtakes a failed record": _sent_again_behind,
+    "a failed write stores nothing": _failed_write,
+    "the stream begins at the position": _behind_position,
+    "a slot beyond the position stops the start": _gap_ignored,
+    "how far commits are sent is on disk before": _bound_not_stored,
+    "what is read is not yet delivered": _confirmed_when_read,
+}
+
+
+@contextmanager
+def taken_out(rule: str) -> Iterator[None]:
+    """Have walstream break one of them, until the end of the block."""
+    owner, name, patched = RULES[rule]()
+    before = getattr(owner, name)
+    import sys  # noqa: PLC0415
+
+    places = [(owner, name)]
+    places += [
+        (module, found)
+        for title, module in list(sys.modules.items())
+        if title.startswith("walstream")
+        for found, value in list(vars(module).items())
+        if value is before and module is not owner
+    ]
+    for place, found in places:
+        setattr(place, found, patched)
+    try:
+        yield
+    finally:
+        for place, found in places:
+            setattr(place, found, before)

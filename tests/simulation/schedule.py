@@ -1,0 +1,319 @@
+"""One schedule: what is written, what goes wrong and when, drawn from a seed; its run."""
+
+import random
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import orjson
+
+from tests.simulation.checker import Checker
+from tests.simulation.disk import Documents, SimDisk
+from tests.simulation.installation import PARTITIONS, configuration, parts
+from tests.simulation.kafka import SimCluster
+from tests.simulation.server import SimServer
+from tests.simulation.tables import SimTable
+from tests.simulation.world import Killed, SimRuntime, SimWaker, Violation, World
+from walstream.config.run_options import Options
+from walstream.errors import WalstreamError
+from walstream.pipeline.shutdown import Stop
+from walstream.service.worker import Worker
+from walstream.telemetry import runtime
+
+_LIVE_WITHIN_S: Final = 150.0
+_STATE: Final = "/nowhere/state/app"
+_SLOT: Final = "walstream"
+EDITS: Final = ("drop slot", "advance slot", "yesterday")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule, written so that parts of it can be left out."""
+
+    seed: int  # of all that is drawn on the way: delays, pieces
+    commits: list[tuple[float, int]]  # when, and the seed of what is written
+    faults: list[tuple[float, str]]  # when, and what
+    kills: list[int]  # after so many calls of ports: SIGKILL
+    freezes: list[tuple[int, float]]  # after so many calls, and for how long
+
+    @classmethod
+    def of(cls, seed: int) -> "Schedule":
+        """Draw one."""
+        draw = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        span = draw.choice((0.5, 3.0, 3.0, 20.0))
+        times = sorted(draw.uniform(0, span) for _ in range(draw.choice((3, 8, 20))))
+        kinds = draw.sample(list(FAULTS), draw.randint(0, 4))
+        faults = [
+            (round(draw.uniform(0, span), 4), draw.choice(kinds))
+            for _ in range(draw.choice((0, 2, 4)) if kinds else 0)
+        ]
+        if draw.random() < 0.05:
+            faults.append((round(draw.uniform(0, span), 4), draw.choice(EDITS)))
+        most = draw.choice((60, 300, 1500))
+        kills = [draw.randint(1, most) for _ in range(draw.choice((0, 1, 1, 2, 4)))]
+        freezes = (
+            [(draw.randint(1, most), draw.choice((0.5, 5.0, 45.0)))]
+            if draw.random() < 0.1
+            else []
+        )
+        commits = [(round(at, 4), draw.getrandbits(32)) for at in times]
+        return cls(seed, commits, sorted(faults), kills, freezes)
+
+    def to_json(self) -> str:
+        return orjson.dumps(asdict(self)).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Schedule":
+        found = orjson.loads(text)
+        for name in ("commits", "faults", "freezes"):
+            found[name] = [tuple(one) for one in found[name]]
+        return cls(**found)
+
+
+@dataclass(eq=False)
+class Process:
+    """One life of the program."""
+
+    dead: bool = False
+    frozen_until: float = 0.0
+
+
+@dataclass
+class Outcome:
+    """How a schedule went."""
+
+    violation: str = ""
+    stopped: str = ""  # the error that an edit led to
+    digest: int = 0
+    lives: int = 0
+    records: int = 0
+    repeated: int = 0
+    calls: dict[str, int] = field(default_factory=dict)
+
+
+class Run:
+    """A schedule on its way."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self.world = world = World(schedule.seed)
+        tables = [SimTable(101, "one"), SimTable(102, "two"), SimTable(103, "three")]
+        self.server = SimServer(world, tables)
+        self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
+        self.disk = SimDisk(world)
+        self.checker = Checker(self.server, self.cluster)
+        self.disk.written = self._written
+        self._yesterday: Documents = {}
+        self._kills = list(schedule.kills)
+        self._freezes = list(schedule.freezes)
+        self._count = 0  # of calls since the last kill
+        self._process = Process()
+        self._stop: Stop | None = None
+        self._edited = ""
+        self._begun = False
+        world.nemesis = self._strike
+
+    def _written(self, folder: str, documents: Documents) -> None:
+        self.checker.written(folder, documents)
+        if not self._begun and "position" in documents:
+            self._begun = True
+            self._yesterday = documents
+            self._begin()
+
+    def _begin(self) -> None:
+        """Let the schedule's time begin, now that there is a slot."""
+        world = self.world
+        last = 0.0
+        for at, seed in self._schedule.commits:
+            world.at(at, lambda seed=seed: self._commit(seed))  # type: ignore[misc]
+            last = max(last, at)
+        for at, what in self._schedule.faults:
+            world.at(at, lambda what=what: self._fault(what))  # type: ignore[misc]
+            last = max(last, at)
+        world.at(last + 1.0, self._rest)
+
+    def _commit(self, seed: int) -> None:
+        self.server.commit(seed)
+        if seed % 5 == 0:
+            self.server.grow()
+        if seed % 7 == 0:
+            self.server.checkpoint()
+
+    def _fault(self, what: str) -> None:
+        self.world.note(what)
+        if what in EDITS:
+            self._edited = what
+        (FAULTS | _OPERATOR)[what](self)
+
+    # the nemesis at each call of a port
+
+    def _strike(self, _name: str) -> None:
+        self._count += 1
+        if self._kills and self._count >= self._kills[0]:
+            self._kills.pop(0)
+            self.kill()
+            raise Killed
+        if self._freezes and self._count >= self._freezes[0][0]:
+            seconds = self._freezes.pop(0)[1]
+            self._process.frozen_until = self.world.now + seconds
+            self.world.wait(lambda: False, seconds)
+
+    def kill(self) -> None:
+        self._count = 0
+        self._process.dead = True
+        self.world.note("killed")
+        self.cluster.lose(self._process)
+        self.server.cut()
+
+    def _rest(self) -> None:
+        """Let nothing go wrong any more; wait until everything has arrived."""
+        self._kills.clear()
+        self._freezes.clear()
+        self.server.down_until = self.cluster.away_until = self.disk.full_until = 0.0
+        self.disk.failing = 0
+        self.cluster.slow.clear()
+        for producer in self.cluster.producers:
+            producer.failing = 0
+        self._deadline = self.world.now + _LIVE_WITHIN_S
+        self._look()
+
+    def _look(self) -> None:
+        if self.checker.arrived and self._stop is not None:
+            self.world.note("arrived")
+            self._stop.request()
+        elif self.world.now > self._deadline:
+            raise Violation(f"liveness: {self.checker.state()}")
+        else:
+            self.world.at(0.5, self._look)
+
+    # the lives of the program
+
+    def run(self) -> Outcome:
+        outcome = Outcome()
+        Violation.first = ""
+        parts.server, parts.cluster, parts.disk = self.server, self.cluster, self.disk
+        try:
+            while not self._live(outcome):
+                self.world.wait(lambda: False, self.world.random.choice((0.05, 1.5)))
+            if not outcome.stopped:
+                self.checker.folded()
+        except (Violation, Killed):
+            outcome.violation = Violation.first
+        outcome.digest = self.world.digest
+        outcome.records = self.checker.records
+        outcome.repeated = self.checker.repeated
+        outcome.calls = dict(self.world.calls)
+        return outcome
+
+    def _live(self, outcome: Outcome) -> bool:
+        """Run the program until it ends; False: it was killed."""
+        outcome.lives += 1
+        self._process = self.world.owner = Process()
+        with runtime.use(SimRuntime(self.world)):  # type: ignore[arg-type]
+            self._stop = Stop(SimWaker(self.world), 10.0)  # type: ignore[arg-type]
+            worker = Worker(configuration(), "app", Options(), self._stop)
+            try:
+                worker.run()
+            except Killed:
+                if Violation.first:
+                    raise
+                return False
+            except WalstreamError as error:
+                if not self._edited:
+                    raise Violation(f"it stopped: {error!r}") from error
+                outcome.stopped = str(error)
+            finally:
+                self._process.dead = True
+                self._stop = None
+                self.world.owner = None
+        return True
+
+    # what goes wrong
+
+    def away(self) -> None:
+        self.cluster.away_until = self.world.now + self.world.random.choice((0.2, 8.0))
+
+    def slow(self) -> None:
+        topics = sorted(self.cluster.topics)
+        if topics:
+            topic = self.world.random.choice(topics)
+            part = self.world.random.randrange(len(self.cluster.topics[topic].partitions))
+            self.cluster.slow[topic, part] = self.world.now + 5.0
+
+    def refuse(self) -> None:
+        """Have a batch of each producer given up, after a while in which more came."""
+        self.cluster.away_until = max(self.cluster.away_until, self.world.now + 0.3)
+        for producer in self.cluster.producers:
+            producer.failing = 1
+
+    def fence(self) -> None:
+        for producer in self.cluster.producers:
+            producer.fail()
+
+    def full(self) -> None:
+        self.disk.full_until = self.world.now + 3.0
+
+    def fail_write(self) -> None:
+        self.disk.failing = 2
+
+    def set_clock(self) -> None:
+        self.world.wall += self.world.random.choice((-3600.0, 3600.0, 20.0))
+
+    def kill_now(self) -> None:
+        self._kills.insert(0, 0)
+
+    def drop_slot(self) -> None:
+        self.server.cut()
+        self.server.slots.pop(_SLOT, None)
+
+    def advance_slot(self) -> None:
+        for slot in self.server.slots.values():
+            slot.confirmed = slot.on_disk = self.server.wal_end
+
+    def yesterday(self) -> None:
+        """Kill it, and bring the state folder of before back."""
+        if not self._process.dead:
+            self._kills.insert(0, 0)
+        self.world.at(0.01, self._bring_back)
+
+    def _bring_back(self) -> None:
+        if self._process.dead:
+            self.disk.folders[_STATE] = self._yesterday
+            self.checker.restored(self._yesterday)
+        else:
+            self.world.at(0.005, self._bring_back)
+
+
+Fault = Callable[[Run], None]
+FAULTS: Final[dict[str, Fault]] = {
+    "cut": lambda run: run.server.cut(),
+    "server crash": lambda run: run.server.crash(),
+    "checkpoint": lambda run: run.server.checkpoint(),
+    "grow": lambda run: run.server.grow(),
+    "message": lambda run: run.server.say(),
+    "Kafka away": Run.away,
+    "slow partition": Run.slow,
+    "refuse": Run.refuse,
+    "fence": Run.fence,
+    "full disk": Run.full,
+    "failed write": Run.fail_write,
+    "clock": Run.set_clock,
+    "kill": Run.kill_now,
+}
+_OPERATOR: Final[dict[str, Fault]] = {
+    "drop slot": Run.drop_slot,
+    "advance slot": Run.advance_slot,
+    "yesterday": Run.yesterday,
+}
+
+
+def run(schedule: Schedule) -> Outcome:
+    """Run one schedule; the ports have to be `installed`."""
+    return Run(schedule).run()
+
+
+def without(schedule: Schedule, part: str, at: int) -> Schedule:
+    """Leave one element out."""
+    changed: list[Any] = list(getattr(schedule, part))
+    del changed[at]
+    return replace(schedule, **{part: changed})
