@@ -104,9 +104,11 @@ class Checker:
         record: Record, document: dict[str, Any], done: WalTransaction, seq_id: int
     ) -> None:
         """See that it is the op of that number."""
-        (kind, rows), *_ = document["op"].items() if document["op"] != "Truncate" else [
-            ("Truncate", None)
-        ]
+        (kind, rows), *_ = (
+            document["op"].items()
+            if document["op"] != "Truncate"
+            else [("Truncate", None)]
+        )
         if seq_id >= len(done.expected):
             raise Violation(f"phantom: {record.topic} has ({show(done.lsn)}, {seq_id})")
         op = done.expected[seq_id]
@@ -221,7 +223,9 @@ def _apply(state: dict[str, dict[str, Any]], document: dict[str, Any]) -> None:
         state.clear()
         return
     ((kind, rows),) = document["op"].items()
-    row = dict(zip(document["col_names"], rows[1] if kind == "Update" else rows, strict=True))
+    row = dict(
+        zip(document["col_names"], rows[1] if kind == "Update" else rows, strict=True)
+    )
     if kind == "Delete":
         state.pop(row["id"], None)
         return

@@ -89,12 +89,12 @@ class SimEnvironment:
         try:
             disk.world.port("fsync")
         except Killed:
-            if disk.world.random.random() < 0.5:  # noqa: PLR2004 - it was just durable
+            if disk.world.random.random() < 0.5:
                 disk.commit(self._folder, entries)
             raise
         if disk.failing:
             disk.failing -= 1
-            if disk.world.random.random() < 0.5:  # noqa: PLR2004
+            if disk.world.random.random() < 0.5:
                 disk.commit(self._folder, entries)
             raise Transient(f"state folder {self._folder}: cannot write: EIO")
         disk.commit(self._folder, entries)

@@ -25,9 +25,9 @@ from walstream.postgres import slot as slots
 from walstream.postgres import stream as replication
 from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.service import worker as _worker  # noqa: F401 - loaded: it is patched
+from walstream.sources.postgres import detached_runner as _detached  # noqa: F401 - likewise
 from walstream.sources.postgres import publications
 from walstream.sources.postgres import runner as _runner  # noqa: F401 - likewise
-from walstream.sources.postgres import detached_runner as _detached  # noqa: F401 - likewise
 from walstream.state import lmdb_environment
 from walstream.state import store as _store  # noqa: F401 - likewise
 

@@ -307,7 +307,9 @@ class SimAdmin:
         }
         return {one: self._soon(lambda: config, request_timeout) for one in resources}
 
-    def create_topics(self, new: list[Any], *, request_timeout: float) -> dict[str, Any]:
+    def create_topics(
+        self, new: list[Any], *, request_timeout: float
+    ) -> dict[str, Any]:
         def created(name: str) -> None:
             self.cluster.create(name)
 

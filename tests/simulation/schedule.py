@@ -237,7 +237,9 @@ class Run:
         topics = sorted(self.cluster.topics)
         if topics:
             topic = self.world.random.choice(topics)
-            part = self.world.random.randrange(len(self.cluster.topics[topic].partitions))
+            part = self.world.random.randrange(
+                len(self.cluster.topics[topic].partitions)
+            )
             self.cluster.slow[topic, part] = self.world.now + 5.0
 
     def refuse(self) -> None:

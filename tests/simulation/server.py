@@ -16,8 +16,8 @@ from walstream.errors import Transient
 from walstream.lsn import Lsn, parse, show
 from walstream.op import postgres_time
 from walstream.pipeline.pgoutput import LogicalMessage
-from walstream.postgres.slot import Slot
 from walstream.postgres.server import Server
+from walstream.postgres.slot import Slot
 from walstream.postgres.slot_health import SlotHealth
 from walstream.testing import encode, keepalive, wal_data
 
@@ -171,7 +171,7 @@ class SimWalsender:
         world.at(self._latency(), lambda: self._hear(flush, bool(reply)))
         world.port("status sent")
 
-    def _hear(self, flush: Lsn, reply: bool) -> None:  # noqa: FBT001
+    def _hear(self, flush: Lsn, reply: bool) -> None:
         if self.cut or self.slot is None:
             return
         if flush:
@@ -321,7 +321,11 @@ class SimServer:
         )
 
     def health(self, _connection: object, name: str) -> SlotHealth | None:
-        return SlotHealth(0, "reserved", None, self.wal_end) if name in self.slots else None
+        return (
+            SlotHealth(0, "reserved", None, self.wal_end)
+            if name in self.slots
+            else None
+        )
 
     def create(self, _dsn: str, wish: Any, _patience: object) -> Any:
         self.world.port("create slot")

@@ -129,9 +129,7 @@ class Writer:
         self._random = random.Random(seed)  # noqa: S311 - repeatable
         self._start = self._lsn = lsn
         self._number = seed
-        self._frames: list[
-            tuple[tuple[tuple[SimTable, ShapeVersion], ...], bytes]
-        ] = []
+        self._frames: list[tuple[tuple[tuple[SimTable, ShapeVersion], ...], bytes]] = []
         self._expected: list[Expected] = []
         self._seq_id = 0
         self._reads = False
@@ -139,11 +137,18 @@ class Writer:
     def write(self, xid: int, commit_time: int) -> WalTransaction:
         draw = self._random
         # its rows were written before another commit, which ends where this one begins
-        interleaved = draw.random() < 0.3  # noqa: PLR2004
+        interleaved = draw.random() < 0.3
         for _ in range(draw.choice((0, 1, 1, 2, 3, 6, 20))):
             self._lsn += 0 if interleaved else draw.randrange(8, 80)
             step = draw.choices(
-                (self._put, self._delete, self._move, self._truncate, self._alter, self._say),
+                (
+                    self._put,
+                    self._delete,
+                    self._move,
+                    self._truncate,
+                    self._alter,
+                    self._say,
+                ),
                 (10, 3, 2, 0.5, 1, 1),
             )[0]
             step(draw.choice(self._tables))
@@ -188,7 +193,11 @@ class Writer:
     def _update(self, table: SimTable, before: str, after: str) -> None:
         old = table.rows.pop(before)
         new = self._row(table, after)
-        kept = _TOASTED in old and old[_TOASTED] is not None and self._random.random() < 0.5
+        kept = (
+            _TOASTED in old
+            and old[_TOASTED] is not None
+            and self._random.random() < 0.5
+        )
         if kept:
             new[_TOASTED] = old[_TOASTED]
         table.rows[after] = new

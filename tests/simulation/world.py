@@ -60,7 +60,9 @@ class World:
         self.digest = 0  # of all that happened, in order
         self.descriptors: dict[int, Callable[[], bool]] = {}  # is it readable?
 
-    def at(self, delay: float, act: Callable[[], None], owner: Owner | None = None) -> None:
+    def at(
+        self, delay: float, act: Callable[[], None], owner: Owner | None = None
+    ) -> None:
         """Have something happen after a while."""
         self._numbers += 1
         heappush(self.events, (self.now + delay, self._numbers, owner, act))
@@ -146,7 +148,9 @@ class SimExecutor(Executor):
         self._name = name
         self._queue: deque[tuple[SimFuture, Callable[[], Any]]] = deque()
 
-    def submit(self, task: Callable[..., Any], /, *given: Any, **named: Any) -> SimFuture:
+    def submit(
+        self, task: Callable[..., Any], /, *given: Any, **named: Any
+    ) -> SimFuture:
         future = SimFuture(self._world)
         self._queue.append((future, lambda: task(*given, **named)))
         self._schedule()
