@@ -53,6 +53,7 @@ class Checker:
         self._ends: set[Lsn] = {START}
         self._greatest: dict[tuple[str, int], Name] = {}
         self._seen: dict[tuple[str, int], dict[Name, bytes]] = {}
+        self._inset: dict[tuple[str, int], Lsn] = {}  # of the last old rows
         self.stored: Lsn = 0  # the position on disk
         self.below: Lsn | None = None  # no commit from here on was sent, by the disk
         self.records = 0
@@ -74,16 +75,21 @@ class Checker:
         sink = self.sinks[record.topic[0]]
         document: dict[str, Any] = orjson.loads(record.value or b"{}")
         lsn, seq_id = name = document["lsn"], document["seq_id"]
+        if self.below is None or lsn >= self.below:
+            raise Violation(f"{show(lsn)} was sent before that was noted on disk")
+        self.records += 1
+        place = record.topic, record.partition
+        if document.get("snapshot"):
+            if lsn < self._greatest.get(place, (0, 0))[0]:
+                raise Violation(f"{place} has the old row {name} behind newer ops")
+            self._inset[place] = max(lsn, self._inset.get(place, 0))
+            return
         at = bisect_left(self._lsns, lsn)
         if at == len(self._lsns) or self._lsns[at] != lsn:
             raise Violation(f"phantom: {record.topic} has a commit {show(lsn)}")
         transaction = self._commits[at]
         self._compare(record, document, transaction, seq_id)
-        if self.below is None or lsn >= self.below:
-            raise Violation(f"{show(lsn)} was sent before that was noted on disk")
-        place = record.topic, record.partition
         seen = self._seen.setdefault(place, {})
-        self.records += 1
         before = seen.get(name)
         if before is not None:
             self.repeated += 1
@@ -94,6 +100,8 @@ class Checker:
                 raise Violation(
                     f"I10: {place} has {name} behind {self._greatest[place]}"
                 )
+            if lsn <= self._inset.get(place, 0):
+                raise Violation(f"{place} has {name} behind old rows of later")
             self._greatest[place] = name
             seen[name] = record.value or b""
         sink.lacks[at].discard((seq_id, -1))
@@ -208,10 +216,16 @@ def fold(cluster: SimCluster, topic: str) -> dict[str, dict[str, Any]]:
     for records in found.partitions if found else ():
         state: dict[str, dict[str, Any]] = {}
         position = (-1, -1)
+        chunks: dict[tuple[int, int], int] = {}
         for record in records:
             document = orjson.loads(record.value or b"{}")
             name = document["lsn"], document["seq_id"]
-            if name > position:
+            if document.get("snapshot"):
+                chunk, index = (name[0], name[1] >> 32), name[1] & 0xFFFFFFFF
+                if index > chunks.get(chunk, -1):
+                    chunks[chunk] = index
+                    _apply(state, document)
+            elif name > position:
                 position = name
                 _apply(state, document)
         whole |= state

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.simulation.disk import SimDisk, SimEnvironment
 from tests.simulation.kafka import SimAdmin, SimCluster, SimProducer
-from tests.simulation.server import SimServer
+from tests.simulation.server import SimReader, SimServer
 from walstream.config import Config, load
 from walstream.errors import Transient
 from walstream.kafka import admin_client, ordered_producer
@@ -27,6 +27,7 @@ from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.service import worker as _worker  # noqa: F401 - loaded: it is patched
 from walstream.sources.postgres import detached_runner as _detached  # noqa: F401 - likewise
 from walstream.sources.postgres import publications
+from walstream.sources.postgres.incremental import keyset_reader
 from walstream.sources.postgres import runner as _runner  # noqa: F401 - likewise
 from walstream.state import lmdb_environment
 from walstream.state import store as _store  # noqa: F401 - likewise
@@ -106,7 +107,7 @@ def _of(part: str, name: str) -> Callable[..., Any]:
     return call
 
 
-def _producer(properties: object, **named: object) -> SimProducer:
+def _producer(properties: Any, **named: object) -> SimProducer:
     return SimProducer(parts.cluster, properties, **named)
 
 
@@ -120,6 +121,10 @@ def _environment(folder: Path) -> SimEnvironment:
 
 def _capture(*_: object, **__: object) -> SimCapture:
     return SimCapture()
+
+
+def _reader(*_: object, **__: object) -> SimReader:
+    return SimReader(parts.server)
 
 
 def replaced() -> list[tuple[object, object]]:
@@ -139,6 +144,7 @@ def replaced() -> list[tuple[object, object]]:
         (preflight.in_use, _in_use),
         (toast.read, _of("server", "toasted")),
         (publications.capture_of, _capture),
+        (keyset_reader.KeysetReader, _reader),
         (confluent_kafka.Producer, _producer),
         (admin_client.admin_client, _admin),
         (lmdb_environment.LmdbEnvironment, _environment),

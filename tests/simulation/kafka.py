@@ -1,7 +1,7 @@
 """A Kafka as a producer sees it: partitions, acknowledgements, outages, zombies."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
@@ -106,8 +106,12 @@ class SimCluster:
 class SimProducer:
     """An idempotent producer: per partition in order, each record once."""
 
-    def __init__(self, cluster: SimCluster, _properties: object, **_: object) -> None:
+    def __init__(
+        self, cluster: SimCluster, properties: Mapping[str, object], **_: object
+    ) -> None:
         self._cluster = cluster
+        # what fails for good stops the producer: no later record is sent
+        self._gapless = bool(properties.get("enable.gapless.guarantee"))
         self._world = world = cluster.world
         world.port("producer made")
         self.owner = world.owner
@@ -169,7 +173,7 @@ class SimProducer:
             return
         if self.failing and any(not pending.over for pending in batch):
             self.failing -= 1
-            cause = KafkaError(_TIMED_OUT, "the record was given up")
+            cause = KafkaError(KafkaError.UNKNOWN, "the record was given up")
             if self._world.random.random() < 0.5:
                 self._store(batch)  # the answer alone was lost
             self._world.at(0.0, lambda: self._answer(place, batch, cause), self.owner)
@@ -193,6 +197,8 @@ class SimProducer:
             if queue and queue[0] is pending:
                 queue.popleft()
             self._report(pending, error)
+        if error is not None and self._gapless:
+            self.fail()
         self._send(place)
 
     def _report(self, pending: Pending, error: KafkaError | None) -> None:
@@ -237,9 +243,9 @@ class SimProducer:
             code = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
             self.fatal = KafkaError(code, "the producer is fenced", fatal=True)
             for queue in self._queues.values():
-                for pending in queue:
-                    self._report(pending, self.fatal)
-                queue.clear()
+                for pending in [one for one in queue if not one.sent]:
+                    self._report(pending, KafkaError(_NONE_LEFT, "purged"))
+                    queue.remove(pending)
 
     def die(self) -> None:
         """Let a part of what is on the wire arrive, in order; lose the rest."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
+from walstream.kafka import producer_config
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.lsn import Lsn
 from walstream.pipeline.checkpoint import Checkpointer
@@ -154,7 +155,7 @@ def _confirmed_when_read() -> Patch:
 class Rule:
     """One of them; schedules without a fault of `needs` cannot show that it is out."""
 
-    patch: Callable[[], Patch]
+    patches: tuple[Callable[[], Patch], ...]
     needs: frozenset[str] = frozenset()
 
     def concerns(self, schedule: Schedule) -> bool:
@@ -163,43 +164,60 @@ class Rule:
 
 
 _WRITES: Final = frozenset(("full disk", "failed write"))
+
+
+def _no_gapless() -> Patch:
+    names = {**producer_config._DEFAULTS, "enable.gapless.guarantee": False}  # noqa: SLF001
+    return producer_config, "_DEFAULTS", names
+
+
 RULES: Final = {
-    "stored before it is confirmed": Rule(_confirmed_before_stored),
-    "delivered before it is stored": Rule(_stored_before_delivered),
-    "a keepalive counts while nothing is in flight": Rule(_keepalive_in_flight),
-    "the slowest sink decides": Rule(_fastest_sink),
-    "every record of a transaction is delivered": Rule(_first_delivery),
-    "a failed delivery is none": Rule(_failed_delivery),
+    "stored before it is confirmed": Rule((_confirmed_before_stored,)),
+    "delivered before it is stored": Rule((_stored_before_delivered,)),
+    "a keepalive counts while nothing is in flight": Rule((_keepalive_in_flight,)),
+    "the slowest sink decides": Rule((_fastest_sink,)),
+    "every record of a transaction is delivered": Rule((_first_delivery,)),
+    "a failed delivery is none": Rule((_failed_delivery, _no_gapless)),
     "nothing overtakes a failed record": Rule(
-        _sent_again_behind, frozenset(("refuse",))
+        (_sent_again_behind, _no_gapless), frozenset(("refuse",))
     ),
-    "a failed write stores nothing": Rule(_failed_write, _WRITES),
-    "the stream begins at the position": Rule(_behind_position),
+    "a producer that failed sends nothing more": Rule(
+        (_no_gapless,), frozenset(("refuse",))
+    ),
+    "a failed write stores nothing": Rule((_failed_write,), _WRITES),
+    "the stream begins at the position": Rule((_behind_position,)),
     "a slot beyond the position stops the start": Rule(
-        _gap_ignored, frozenset(("advance slot", "yesterday"))
+        (_gap_ignored,), frozenset(("advance slot", "yesterday"))
     ),
-    "how far commits are sent is on disk before": Rule(_bound_not_stored),
-    "what is read is not yet delivered": Rule(_confirmed_when_read),
+    "how far commits are sent is on disk before": Rule((_bound_not_stored,)),
+    "what is read is not yet delivered": Rule((_confirmed_when_read,)),
 }
 
 
 @contextmanager
 def taken_out(rule: str) -> Iterator[None]:
     """Have walstream break one of them, until the end of the block."""
-    owner, name, patched = RULES[rule].patch()
-    before = getattr(owner, name)
-    places = [(owner, name)]
-    places += [
-        (module, found)
-        for title, module in list(sys.modules.items())
-        if title.startswith("walstream")
-        for found, value in list(vars(module).items())
-        if value is before and module is not owner
-    ]
-    for place, found in places:
-        setattr(place, found, patched)
+    before: list[tuple[Any, str, object]] = []
+    for patch in RULES[rule].patches:
+        owner, name, patched = patch()
+        real = getattr(owner, name)
+        places = [(owner, name), *_elsewhere(owner, real)]
+        for place, found in places:
+            before.append((place, found, real))
+            setattr(place, found, patched)
     try:
         yield
     finally:
-        for place, found in places:
-            setattr(place, found, before)
+        for place, found, real in before:
+            setattr(place, found, real)
+
+
+def _elsewhere(owner: object, real: object) -> list[tuple[Any, str]]:
+    """Find the modules that import it."""
+    return [
+        (module, found)
+        for title, module in list(sys.modules.items())
+        if title.startswith("walstream") and module is not owner
+        for found, value in list(vars(module).items())
+        if value is real
+    ]

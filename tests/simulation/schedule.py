@@ -13,16 +13,18 @@ from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
 from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
-from tests.simulation.world import Killed, SimRuntime, SimWaker, Violation, World
+from tests.simulation.world import Killed, SimRuntime, SimWaker, Violation, World, void
 from walstream.config.run_options import Options
 from walstream.errors import WalstreamError
 from walstream.pipeline.shutdown import Stop
 from walstream.service.worker import Worker
+from walstream.sources.postgres.runner import PostgresRunner
 from walstream.telemetry import runtime
 
 _LIVE_WITHIN_S: Final = 150.0
 _STATE: Final = "/nowhere/state/app"
 _SLOT: Final = "walstream"
+TABLES: Final = ("one", "two", "three")
 EDITS: Final = ("drop slot", "advance slot", "yesterday")
 
 
@@ -35,6 +37,8 @@ class Schedule:
     faults: list[tuple[float, str]]  # when, and what
     kills: list[int]  # after so many calls of ports: SIGKILL
     freezes: list[tuple[int, float]]  # after so many calls, and for how long
+    # when, and which table is to be read beside the stream; "!": and replaced
+    reads: list[tuple[float, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, seed: int) -> "Schedule":
@@ -56,8 +60,13 @@ class Schedule:
             if draw.random() < 0.1
             else []
         )
+        reads: list[tuple[float, str]] = []
+        if draw.random() < 0.3:
+            names = [f"public.{name}" for name in TABLES]
+            names += draw.sample([f"public.{name}!" for name in TABLES], 1)
+            reads = [(round(draw.uniform(0, span), 4), name) for name in names]
         commits = [(round(at, 4), draw.getrandbits(32)) for at in times]
-        return cls(seed, commits, sorted(faults), kills, freezes)
+        return cls(seed, commits, sorted(faults), kills, freezes, sorted(reads))
 
     def to_json(self) -> str:
         return orjson.dumps(asdict(self)).decode()
@@ -65,8 +74,8 @@ class Schedule:
     @classmethod
     def from_json(cls, text: str) -> "Schedule":
         found = orjson.loads(text)
-        for name in ("commits", "faults", "freezes"):
-            found[name] = [tuple(one) for one in found[name]]
+        for name in ("commits", "faults", "freezes", "reads"):
+            found[name] = [tuple(one) for one in found.get(name, ())]
         return cls(**found)
 
 
@@ -97,7 +106,11 @@ class Run:
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
         self.world = world = World(schedule.seed)
-        tables = [SimTable(101, "one"), SimTable(102, "two"), SimTable(103, "three")]
+        tables = [SimTable(101 + at, name) for at, name in enumerate(TABLES)]
+        read = {name.rstrip("!") for _, name in schedule.reads}
+        for table in tables:
+            if table.full_name in read:
+                table.fill(5)
         self.server = SimServer(world, tables)
         self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
         self.disk = SimDisk(world)
@@ -111,6 +124,8 @@ class Run:
         self._stop: Stop | None = None
         self._edited = ""
         self._begun = False
+        self._asked = 0  # wishes of an operator that were not heard yet
+        self._worker: Worker | None = None
         world.nemesis = self._strike
 
     def _written(self, folder: str, documents: Documents) -> None:
@@ -130,7 +145,31 @@ class Run:
         for at, what in self._schedule.faults:
             world.at(at, lambda what=what: self._fault(what))  # type: ignore[misc]
             last = max(last, at)
+        for at, name in self._schedule.reads:
+            world.at(at, lambda name=name: self._ask(name))  # type: ignore[misc]
+            last = max(last, at)
         world.at(last + 1.0, self._rest)
+
+    def _ask(self, name: str) -> None:
+        """Have a table read, as an operator does, who repeats what was not answered."""
+        done: list[str] = []
+
+        def ask() -> None:
+            part = self._worker._part if self._worker else None  # noqa: SLF001
+            if isinstance(part, PostgresRunner):
+                table, replaces = name.rstrip("!"), name.endswith("!")
+                done.append(part.backfill([table], replace=replaces, where=""))
+
+        def again() -> None:
+            if done != [""]:
+                done.clear()
+                self.world.at(0.0, ask, self._process)
+                self.world.at(0.3, again)
+            else:
+                self._asked -= 1
+
+        self._asked += 1
+        again()
 
     def _commit(self, seed: int) -> None:
         self.server.commit(seed)
@@ -171,6 +210,7 @@ class Run:
         self._freezes.clear()
         self.server.down_until = self.cluster.away_until = self.disk.full_until = 0.0
         self.disk.failing = 0
+        self.server.roll_back()
         self.cluster.slow.clear()
         for producer in self.cluster.producers:
             producer.failing = 0
@@ -178,7 +218,12 @@ class Run:
         self._look()
 
     def _look(self) -> None:
-        if self.checker.arrived and self._stop is not None:
+        reading = any(name.startswith("beside/") for name in self.disk.folders[_STATE])
+        if (
+            self.checker.arrived
+            and not (reading or self._asked)
+            and self._stop is not None
+        ):
             self.world.note("arrived")
             self._stop.request()
         elif self.world.now > self._deadline:
@@ -211,9 +256,9 @@ class Run:
         self._process = self.world.owner = Process()
         with runtime.use(SimRuntime(self.world)):  # type: ignore[arg-type]
             self._stop = Stop(SimWaker(self.world), 10.0)  # type: ignore[arg-type]
-            worker = Worker(configuration(), "app", Options(), self._stop)
+            self._worker = Worker(configuration(), "app", Options(), self._stop)
             try:
-                worker.run()
+                self._worker.run()
             except Killed:
                 if Violation.first:
                     raise
@@ -224,7 +269,7 @@ class Run:
                 outcome.stopped = str(error)
             finally:
                 self._process.dead = True
-                self._stop = None
+                self._stop = self._worker = None
                 self.world.owner = None
         return True
 
@@ -257,6 +302,10 @@ class Run:
 
     def fail_write(self) -> None:
         self.disk.failing = 2
+
+    def hold(self) -> None:
+        """Have commits wait for a standby: they are streamed before they are seen."""
+        self.server.held_until = self.world.now + 2.0
 
     def set_clock(self) -> None:
         self.world.wall += self.world.random.choice((-3600.0, 3600.0, 20.0))
@@ -292,6 +341,8 @@ FAULTS: Final[dict[str, Fault]] = {
     "server crash": lambda run: run.server.crash(),
     "checkpoint": lambda run: run.server.checkpoint(),
     "grow": lambda run: run.server.grow(),
+    "begin": lambda run: void(run.server.begin()),
+    "standby": Run.hold,
     "message": lambda run: run.server.say(),
     "Kafka away": Run.away,
     "slow partition": Run.slow,

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from struct import Struct
@@ -14,16 +14,18 @@ from tests.simulation.tables import ShapeVersion, SimTable, WalTransaction, Writ
 from tests.simulation.world import World
 from walstream.errors import Transient
 from walstream.lsn import Lsn, parse, show
-from walstream.op import postgres_time
+from walstream.op import Table, postgres_time
 from walstream.pipeline.pgoutput import LogicalMessage
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 from walstream.postgres.slot_health import SlotHealth
+from walstream.sources.postgres.incremental.chunk import Key, KeyChunk, Visibility
 from walstream.testing import encode, keepalive, wal_data
 
 START: Final = 0x1_0000_0000
 _STATUS: Final = Struct("!cQQQqB").unpack
 _IDENTIFIER: Final = 7
+_CHUNK: Final = 2  # rows
 
 
 @dataclass
@@ -204,21 +206,64 @@ class SimServer:
         self.down_until = 0.0
         self.committed: Callable[[WalTransaction], None] = lambda _transaction: None
         self.confirming: Callable[[SimSlot, Lsn], None] = lambda _slot, _lsn: None
-        self._xid = 700
+        self._next_xid = 700
+        self.running: list[int] = []  # numbers of transactions that are open
+        self._logged: deque[WalTransaction] = deque()  # that others do not see yet
+        self._completed = 699  # the highest number of what has ended
+        self.held_until = 0.0  # a standby keeps commits from being seen
 
     # what its users do
 
     def commit(self, seed: int) -> WalTransaction:
-        self._xid += 1
+        xid = (
+            self.running.pop(seed % len(self.running)) if self.running else self.begin()
+        )
+        if xid in self.running:
+            self.running.remove(xid)
         now = postgres_time(self.world.wall + self.world.now)
-        done = Writer(self.tables, self.wal_end, seed).write(self._xid, now)
+        done = Writer(self.tables, self.wal_end, seed).write(xid, now)
         self.wal.append(done)
         self.commits.append(done.lsn)
         self.wal_end = done.end_lsn
         self.world.note(f"commit {done.lsn:X} {len(done.expected)}")
         self.committed(done)
         self._wake()
+        self._logged.append(done)
+        self._show()
         return done
+
+    def begin(self) -> int:
+        """Begin a transaction, which stays open."""
+        xid = self._next_xid
+        self._next_xid += 1
+        self.running.append(xid)
+        return xid
+
+    def roll_back(self) -> None:
+        """End all that are open."""
+        self._completed = max([self._completed, *self.running])
+        self.running.clear()
+
+    def _show(self) -> None:
+        """Let others see what is logged, in its order, unless a standby is waited for."""
+        if self.world.now < self.held_until:
+            self.world.at(self.held_until - self.world.now, self._show)
+            return
+        while self._logged:
+            done = self._logged.popleft()
+            done.show()
+            self._completed = max(self._completed, done.xid)
+
+    def snapshot(self) -> Visibility:
+        xmax = self._completed + 1
+        open_ones = [*self.running, *(done.xid for done in self._logged)]
+        return Visibility(xmax, [xid for xid in open_ones if xid < xmax])
+
+    def pass_by(self) -> int:
+        """Begin and end a transaction of its own; give its number."""
+        self._completed = self._next_xid
+        self._next_xid += 1
+        return self._completed
 
     def say(self) -> None:
         """Write a logical message outside of a transaction."""
@@ -339,6 +384,66 @@ class SimServer:
         (table,) = (one for one in self.tables if one.oid == oid)
         row = table.rows.get(key["id"])
         return None if row is None else tuple(row.get(name) for name in wanted)
+
+
+@dataclass
+class SimReader:
+    """Reads a table beside the stream, some rows at a time, as others see it then."""
+
+    server: SimServer
+
+    def mark(self) -> int:
+        self.server.world.port("mark")
+        return self.server.pass_by()
+
+    def seen(self, later_s: float) -> Visibility:
+        self.server.world.sleep(later_s)
+        return self.server.snapshot()
+
+    def blockers(self) -> str:
+        return ""
+
+    def table(self, name: str) -> tuple[Table, Lsn]:
+        self.server.connect("")
+        high = self.server.wal_end
+        self.server.grow()
+        return self._find(name)[0], high
+
+    def _find(self, name: str) -> tuple[Table, SimTable]:
+        (found,) = (one for one in self.server.tables if one.full_name == name)
+        columns = found.seen_shape.columns
+        oids = tuple(20 if column == "id" else 25 for column in columns)
+        table = Table("public", found.name, columns, (0,), oids, oid=found.oid)
+        return table, found
+
+    def read(
+        self,
+        name: str,
+        after: Key | None,
+        key: Sequence[str],
+        most: int,
+        where: str = "",
+    ) -> KeyChunk:
+        del where
+        server = self.server
+        server.connect("")
+        most = min(most, _CHUNK)
+        table, found = self._find(name)
+        start = after[0] if after is not None and tuple(key) == ("id",) else ""
+        keys = sorted(one for one in found.seen if one > start)[:most]
+        rows = [[found.seen[one].get(name) for name in table.columns] for one in keys]
+        chunk = KeyChunk(
+            table,
+            rows,
+            (0,),
+            server.snapshot(),
+            server.wal_end,
+            len(rows) < most,
+            100,
+            postgres_time(server.world.wall + server.world.now),
+        )
+        server.grow()
+        return chunk
 
 
 @dataclass

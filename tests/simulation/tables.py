@@ -1,7 +1,7 @@
 """Tables of the simulated server: transactions change them, and leave WAL behind."""
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from walstream.op import Kind
@@ -35,6 +35,9 @@ class ShapeVersion(NamedTuple):
     identity: str  # d | f
 
 
+FIRST: Final = ShapeVersion(("id", "note", "large"), "d")
+
+
 class Expected(NamedTuple):
     """One op that each sink has to get."""
 
@@ -48,10 +51,20 @@ class Expected(NamedTuple):
 class SimTable:
     oid: int
     name: str
-    shape: ShapeVersion = ShapeVersion(("id", "note", _TOASTED), "d")
+    shape: ShapeVersion = FIRST
     rows: dict[str, Row] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  # of columns, by name
     last: int = 0
+    # as others see it: a commit is in the WAL before
+    seen: dict[str, Row] = field(default_factory=dict)
+    seen_shape: ShapeVersion = FIRST
+
+    def fill(self, keys: int) -> None:
+        """Have rows that were there before all."""
+        for key in map(str, range(keys)):
+            self.rows[key] = {name: f"{key}{name}" for name in self.shape.columns}
+            self.rows[key]["id"] = key
+        self.seen = dict(self.rows)
 
     def __post_init__(self) -> None:
         for column in self.shape.columns:
@@ -110,6 +123,15 @@ class WalTransaction:
     frames: list[tuple[tuple[tuple[SimTable, ShapeVersion], ...], bytes]]
     expected: list[Expected]
     reads: bool = False  # a value is read from the table later: bytes may differ
+    # what others see of each table when they see it
+    states: list[tuple[SimTable, dict[str, Row], ShapeVersion]] = field(
+        default_factory=list
+    )
+
+    def show(self) -> None:
+        """Let others see it."""
+        for table, rows, shape in self.states:
+            table.seen, table.seen_shape = rows, shape
 
     @property
     def head(self) -> bytes:
@@ -155,7 +177,14 @@ class Writer:
         lsn = self._lsn + (0 if interleaved else draw.randrange(0, 64))
         end = lsn + _COMMIT_RECORD + draw.randrange(0, 24)
         return WalTransaction(
-            lsn, end, xid, commit_time, self._frames, self._expected, self._reads
+            lsn,
+            end,
+            xid,
+            commit_time,
+            self._frames,
+            self._expected,
+            self._reads,
+            [(table, dict(table.rows), table.shape) for table in self._tables],
         )
 
     def _frame(self, table: SimTable, message: Insert | Update | Delete) -> None:
@@ -272,7 +301,3 @@ class Writer:
             transactional=True, lsn=self._lsn, prefix="p", content=b"c"
         )
         self._frames.append(((), wal_data(encode(message), self._lsn)))
-
-
-def unfilled(table: SimTable) -> SimTable:
-    return replace(table, rows=dict(table.rows))
