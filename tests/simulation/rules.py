@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from consumer.state.partition_state import PartitionState, StateRow
+from consumer.state.plan import Planner
+from consumer.state.truncate_barrier import Barrier, Turn
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
@@ -166,6 +169,25 @@ class Rule:
 _WRITES: Final = frozenset(("full disk", "failed write"))
 
 
+def _state_not_compared() -> Patch:
+    move = PartitionState.move
+
+    def patched(
+        self: PartitionState, tx: Any, xid: str, _before: StateRow, after: StateRow
+    ) -> bool:
+        return move(self, tx, xid, self.read(tx), after)
+
+    return PartitionState, "move", patched
+
+
+def _barrier_passed() -> Patch:
+    return Barrier, "arrive", lambda _self, _tx: Turn.RUN
+
+
+def _taken_again() -> Patch:
+    return Planner, "_passed", lambda _self, _op: False
+
+
 def _no_gapless() -> Patch:
     names = {**producer_config._DEFAULTS, "enable.gapless.guarantee": False}  # noqa: SLF001
     return producer_config, "_DEFAULTS", names
@@ -190,6 +212,9 @@ RULES: Final = {
         (_gap_ignored,), frozenset(("advance slot", "yesterday"))
     ),
     "how far commits are sent is on disk before": Rule((_bound_not_stored,)),
+    "a batch of a lost partition takes no effect": Rule((_state_not_compared,)),
+    "a truncation waits for every partition": Rule((_barrier_passed,)),
+    "what took effect is passed over": Rule((_taken_again,)),
     "what is read is not yet delivered": Rule((_confirmed_when_read,)),
 }
 
@@ -217,7 +242,7 @@ def _elsewhere(owner: object, real: object) -> list[tuple[Any, str]]:
     return [
         (module, found)
         for title, module in list(sys.modules.items())
-        if title.startswith("walstream") and module is not owner
+        if title.startswith(("walstream", "consumer")) and module is not owner
         for found, value in list(vars(module).items())
         if value is real
     ]

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from tests.simulation.checker import Checker
+from tests.simulation.consumer import SimGroup
 from tests.simulation.disk import Documents, SimDisk
 from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
@@ -22,6 +23,7 @@ from walstream.sources.postgres.runner import PostgresRunner
 from walstream.telemetry import runtime
 
 _LIVE_WITHIN_S: Final = 150.0
+_AFTER_S: Final = 1e-6
 _STATE: Final = "/nowhere/state/app"
 _SLOT: Final = "walstream"
 TABLES: Final = ("one", "two", "three")
@@ -194,7 +196,8 @@ class Run:
             raise Killed
         if self._freezes and self._count >= self._freezes[0][0]:
             seconds = self._freezes.pop(0)[1]
-            self._process.frozen_until = self.world.now + seconds
+            # nothing of it runs before this very call goes on
+            self._process.frozen_until = self.world.now + seconds + _AFTER_S
             self.world.wait(lambda: False, seconds)
 
     def kill(self) -> None:
@@ -242,13 +245,22 @@ class Run:
                 self.world.wait(lambda: False, self.world.random.choice((0.05, 1.5)))
             if not outcome.stopped:
                 self.checker.folded()
+                self._consume()
         except (Violation, Killed):
             outcome.violation = Violation.first
+        except Exception as error:  # noqa: BLE001 - none may leave the program
+            outcome.violation = f"a defect: {error!r}"
         outcome.digest = self.world.digest
         outcome.records = self.checker.records
         outcome.repeated = self.checker.repeated
         outcome.calls = dict(self.world.calls)
         return outcome
+
+    def _consume(self) -> None:
+        """Have consumers read what is there."""
+        group = SimGroup(self.cluster, "a.", self._schedule.seed)
+        group.run()
+        group.check({one.full_name: one.rows for one in self.server.tables})
 
     def _live(self, outcome: Outcome) -> bool:
         """Run the program until it ends; False: it was killed."""
@@ -290,6 +302,8 @@ class Run:
     def refuse(self) -> None:
         """Have a batch of each producer given up, after a while in which more came."""
         self.cluster.away_until = max(self.cluster.away_until, self.world.now + 0.3)
+        for _ in range(3):
+            self.server.commit(self.world.random.getrandbits(32))
         for producer in self.cluster.producers:
             producer.failing = 1
 
