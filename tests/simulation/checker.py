@@ -56,6 +56,7 @@ class Checker:
         self._inset: dict[tuple[str, int], Lsn] = {}  # of the last old rows
         self.stored: Lsn = 0  # the position on disk
         self.below: Lsn | None = None  # no commit from here on was sent, by the disk
+        self.sent: Lsn = 0  # the greatest commit of which Kafka has something
         self.records = 0
         self.repeated = 0
         server.committed = self.committed
@@ -78,6 +79,7 @@ class Checker:
         if self.below is None or lsn >= self.below:
             raise Violation(f"{show(lsn)} was sent before that was noted on disk")
         self.records += 1
+        self.sent = max(self.sent, lsn)
         place = record.topic, record.partition
         if document.get("snapshot"):
             if lsn < self._greatest.get(place, (0, 0))[0]:
@@ -152,6 +154,15 @@ class Checker:
                 f" {show(self.complete())}"
             )
         self.stored = resume
+
+    def ended(self, documents: Documents) -> None:
+        """See what a process says that stopped: it sent nothing beyond its position."""
+        sent = _read(documents, "sent")
+        if sent and sent["drained"] == self.stored and self.sent >= self.stored:
+            raise Violation(
+                f"it says that it drained at {show(self.stored)}, and sent"
+                f" {show(self.sent)}"
+            )
 
     def restored(self, documents: Documents) -> None:
         """Take an older copy of the state, as an operator did."""

@@ -131,6 +131,7 @@ def replaced() -> list[tuple[object, object]]:
     """List what is replaced wherever a module of walstream has it."""
     return [
         (connection.session, _of("server", "session")),
+        (connection.readable, _of("server", "readable")),
         (replication.connect, _of("server", "connect")),
         (catalog.tables, _of("server", "facts")),
         (catalog.tables_and_end, _of("server", "facts_and_end")),

@@ -126,6 +126,7 @@ class Run:
         self._stop: Stop | None = None
         self._edited = ""
         self._begun = False
+        self._over = False
         self._asked = 0  # wishes of an operator that were not heard yet
         self._worker: Worker | None = None
         world.nemesis = self._strike
@@ -228,6 +229,7 @@ class Run:
             and self._stop is not None
         ):
             self.world.note("arrived")
+            self._over = True
             self._stop.request()
         elif self.world.now > self._deadline:
             raise Violation(f"liveness: {self.checker.state()}")
@@ -283,9 +285,16 @@ class Run:
                 self._process.dead = True
                 self._stop = self._worker = None
                 self.world.owner = None
-        return True
+        if not outcome.stopped:
+            self.checker.ended(self.disk.folders.get(_STATE, {}))
+        return self._over or bool(outcome.stopped)
 
     # what goes wrong
+
+    def stop(self) -> None:
+        """Ask it to stop, as systemd does; it is started again."""
+        if self._stop is not None:
+            self._stop.request()
 
     def away(self) -> None:
         self.cluster.away_until = self.world.now + self.world.random.choice((0.2, 8.0))
@@ -366,6 +375,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "failed write": Run.fail_write,
     "clock": Run.set_clock,
     "kill": Run.kill_now,
+    "stop": Run.stop,
 }
 _OPERATOR: Final[dict[str, Fault]] = {
     "drop slot": Run.drop_slot,

@@ -50,15 +50,18 @@ class SimWalsender:
     described: dict[int, ShapeVersion] = field(default_factory=dict)
     inbox: deque[bytes] = field(default_factory=deque)
     cut: bool = False
-    closed: bool = False
+    ended: bool = False  # by the client's wish
     nonblocking: int = 0
     ssl_in_use: bool = False
     socket: int = 0
     _next: int = 0  # transaction to be decoded
     _arrives: float = 0.0
+    _heard: float = 0.0
 
     def __post_init__(self) -> None:
-        self.socket = self.server.world.descriptor(lambda: self.cut or bool(self.inbox))
+        self.socket = self.server.world.descriptor(
+            lambda: self.cut or self.ended or bool(self.inbox)
+        )
         self.pgconn = self
 
     # as psycopg's Connection
@@ -92,8 +95,8 @@ class SimWalsender:
         self.server.world.at(self._latency(), self.decode)
 
     def close(self) -> None:
-        if not self.closed:
-            self.closed = self.cut = True
+        if not self.cut:
+            self.cut = True  # what was sent to the server may be lost
             self.let_go()
 
     def let_go(self) -> None:
@@ -159,7 +162,7 @@ class SimWalsender:
             return len(frame), frame
         if self.cut:
             raise psycopg.OperationalError("server closed the connection unexpectedly")
-        return 0, b""
+        return (-1 if self.ended else 0), b""
 
     def consume_input(self) -> None:
         self.server.world.port("read")
@@ -170,11 +173,17 @@ class SimWalsender:
         if self.cut:
             raise psycopg.OperationalError("server closed the connection unexpectedly")
         _, _, flush, _, _, reply = _STATUS(status)
-        world.at(self._latency(), lambda: self._hear(flush, bool(reply)))
+        self._in_turn(lambda: self._hear(flush, bool(reply)))
         world.port("status sent")
 
+    def _in_turn(self, act: Callable[[], None]) -> None:
+        """Let the server hear of it, behind what it was told before."""
+        world = self.server.world
+        self._heard = max(self._heard, world.now) + self._latency()
+        world.at(self._heard - world.now, act)
+
     def _hear(self, flush: Lsn, reply: bool) -> None:
-        if self.cut or self.slot is None:
+        if self.cut or self.ended or self.slot is None:
             return
         if flush:
             self.server.confirm(self.slot, flush)
@@ -185,7 +194,11 @@ class SimWalsender:
         return 0
 
     def put_copy_end(self) -> None:
-        self.cut = True
+        self._in_turn(self._end)
+
+    def _end(self) -> None:
+        self.ended = True
+        self.let_go()
 
     def get_result(self) -> None:
         return None
@@ -319,6 +332,10 @@ class SimServer:
         if self.world.now < self.down_until:
             raise Transient("connecting to PostgreSQL: it is away")
         return SimWalsender(self)
+
+    def readable(self, descriptor: int, timeout_s: float) -> bool:
+        """Wait for the server's bytes."""
+        return self.world.wait(self.world.descriptors[descriptor], timeout_s)
 
     @contextmanager
     def session(self, dsn: str) -> Iterator[SimWalsender]:
