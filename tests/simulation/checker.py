@@ -4,6 +4,7 @@ Each check is told of its event as it happens, and raises Violation.
 """
 
 from bisect import bisect_left
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from tests.simulation.tables import WalTransaction
 from tests.simulation.world import Violation
 from walstream.lsn import Lsn, show
 from walstream.op import Kind
+from walstream.sources.postgres.detached.detached_sink import AWAY
 
 _CHECKSUM: Final = 4
 Name = tuple[Lsn, int]
@@ -54,8 +56,10 @@ class Checker:
         self._greatest: dict[tuple[str, int], Name] = {}
         self._seen: dict[tuple[str, int], dict[Name, bytes]] = {}
         self._inset: dict[tuple[str, int], Lsn] = {}  # of the last old rows
-        self.stored: Lsn = 0  # the position on disk
-        self.below: Lsn | None = None  # no commit from here on was sent, by the disk
+        self.stored: dict[str, Lsn] = {}  # the positions on disk, by folder
+        self._of_slot: dict[str, Lsn] = {}  # the same, by slot
+        self._below: dict[str, Lsn] = {}  # no commit from here on was sent, by the disk
+        self._away: set[str] = set()  # sinks of which a worker of their own has care
         self.sent: Lsn = 0  # the greatest commit of which Kafka has something
         self.records = 0
         self.repeated = 0
@@ -76,7 +80,7 @@ class Checker:
         sink = self.sinks[record.topic[0]]
         document: dict[str, Any] = orjson.loads(record.value or b"{}")
         lsn, seq_id = name = document["lsn"], document["seq_id"]
-        if self.below is None or lsn >= self.below:
+        if lsn >= max(self._below.values(), default=0):
             raise Violation(f"{show(lsn)} was sent before that was noted on disk")
         self.records += 1
         self.sent = max(self.sent, lsn)
@@ -128,10 +132,10 @@ class Checker:
         if found != (op.kind.value, op.table, op.key):
             raise Violation(f"({show(done.lsn)}, {seq_id}) is {found}, not {op}")
 
-    def complete(self) -> Lsn:
+    def complete(self, names: Collection[str] = tuple(PARTITIONS)) -> Lsn:
         """Return the commit LSN from which on something is not in Kafka."""
         first = len(self._commits)
-        for sink in self.sinks.values():
+        for sink in (self.sinks[name] for name in names):
             while sink.front < len(sink.lacks) and not sink.lacks[sink.front]:
                 sink.front += 1
             first = min(first, sink.front)
@@ -139,44 +143,56 @@ class Checker:
             return self._server.wal_end
         return self._commits[first].lsn
 
-    def written(self, _folder: str, documents: Documents) -> None:
+    def written(self, folder: str, documents: Documents) -> None:
         given = _read(documents, "given")
-        self.below = given["below"] if given else None
+        if given:
+            self._below[folder] = given["below"]
         position = _read(documents, "position")
         if position is None:
             return
-        resume = position["resume"]
-        if resume < self.stored:
+        sinks = self._sinks_of(folder, documents)
+        resume, complete = position["resume"], self.complete(sinks)
+        if resume < self.stored.get(folder, 0):
             raise Violation(f"the position went back to {show(resume)}")
-        if resume > self.complete():
+        if resume > complete:
             raise Violation(
                 f"I1: the position {show(resume)} is on disk, and Kafka lacks"
-                f" {show(self.complete())}"
+                f" {show(complete)}"
             )
-        self.stored = resume
+        self.stored[folder] = self._of_slot[position["slot"]] = resume
 
-    def ended(self, documents: Documents) -> None:
+    def _sinks_of(self, folder: str, documents: Documents) -> Collection[str]:
+        """Name the sinks that a position is about."""
+        _, away, sink = folder.partition("/away/")
+        if away:
+            return {sink}
+        self._away = {name for name in PARTITIONS if phase_of(documents, name) == AWAY}
+        return PARTITIONS.keys() - self._away
+
+    def ended(self, folder: str, documents: Documents) -> None:
         """See what a process says that stopped: it sent nothing beyond its position."""
-        sent = _read(documents, "sent")
-        if sent and sent["drained"] == self.stored and self.sent >= self.stored:
+        sent, stored = _read(documents, "sent"), self.stored.get(folder)
+        if self._away or not sent or sent["drained"] != stored or stored is None:
+            return
+        if self.sent >= max(stored, sent["below"]):  # what earlier streams sent
             raise Violation(
-                f"it says that it drained at {show(self.stored)}, and sent"
-                f" {show(self.sent)}"
+                f"it says that it drained at {show(stored)}, and sent {show(self.sent)}"
             )
 
-    def restored(self, documents: Documents) -> None:
+    def restored(self, folder: str, documents: Documents) -> None:
         """Take an older copy of the state, as an operator did."""
-        self.stored = 0
-        self.written("", documents)
+        self.stored[folder] = 0
+        self.written(folder, documents)
+
+    def discarded(self, folder: str) -> None:
+        """Forget a state that was deleted."""
+        self.stored.pop(folder, None)
 
     def confirmed(self, slot: SimSlot, lsn: Lsn) -> None:
-        if lsn > self.stored:
+        stored = self._of_slot.get(slot.name, 0)
+        if lsn > stored:
             raise Violation(
-                f"I1: {show(lsn)} is confirmed, and {show(self.stored)} is on disk"
-            )
-        if lsn > self.complete():
-            raise Violation(
-                f"I1: {show(lsn)} is confirmed, and Kafka lacks {show(self.complete())}"
+                f"I1: {show(lsn)} is confirmed, and {show(stored)} is on disk"
             )
         if lsn not in self._ends and lsn not in self._server.keepalives:
             raise Violation(f"I2: {show(lsn)} is confirmed, where nothing ends")
@@ -196,7 +212,8 @@ class Checker:
         slots = {name: show(one.confirmed) for name, one in self._server.slots.items()}
         return (
             f"Kafka has all below {show(first)} of {show(self._server.wal_end)}, the"
-            f" position is {show(self.stored)}, slots {slots}"
+            f" positions are {list(map(show, self.stored.values()))}, slots {slots},"
+            f" away {sorted(self._away)}"
         )
 
     def folded(self) -> None:
@@ -258,6 +275,12 @@ def _apply(state: dict[str, dict[str, Any]], document: dict[str, Any]) -> None:
     absent = document.get("absent", {}).get("new", ())
     kept = {name: before.get(name, "a value that nobody sent") for name in absent}
     state[row["id"]] = row | kept
+
+
+def phase_of(documents: Documents, sink: str) -> str:
+    """Return the phase of a detached sink; "": it is in the stream."""
+    found = _read(documents, f"away/{sink}")
+    return found["phase"] if found else ""
 
 
 def _read(documents: Documents, name: str) -> dict[str, Any] | None:

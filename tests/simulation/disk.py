@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.simulation.world import Killed, Owner, World
+from tests.simulation.world import Killed, Process, World
 from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
 
 Documents = dict[str, bytes]
@@ -15,10 +15,21 @@ class SimDisk:
     def __init__(self, world: World) -> None:
         self.world = world
         self.folders: dict[str, Documents] = {}
-        self.locks: dict[str, Owner] = {}
+        self.locks: dict[str, Process] = {}
         self.full_until = 0.0
         self.failing = 0  # so many writes fail, though some are durable
+        self.discarded: Callable[[str], None] = lambda _folder: None
         self.written: Callable[[str, Documents], None] = lambda _folder, _now: None
+
+    def holder(self, folder: Path | str) -> Process | None:
+        """Return who has a folder locked."""
+        found = self.locks.get(str(folder))
+        return None if found is None or found.dead else found
+
+    def discard(self, folder: Path) -> None:
+        self.world.port("discard")
+        self.folders.pop(str(folder), None)
+        self.discarded(str(folder))
 
     def commit(self, folder: str, entries: Mapping[str, bytes | None]) -> None:
         documents = dict(self.folders.get(folder, {}))
@@ -32,6 +43,27 @@ class SimDisk:
         self.written(folder, documents)
 
 
+class SimLock:
+    """Exclusive use of a folder, as `FolderLock`."""
+
+    def __init__(self, disk: SimDisk, folder: Path) -> None:
+        self._disk, self._folder = disk, str(folder)
+        self._held = False
+
+    def acquire(self, _wait_s: float = 0.0) -> None:
+        self._disk.world.port("lock")
+        if self._disk.holder(self._folder) is not None:
+            raise ConfigError("the state folder is in use")
+        if self._disk.world.owner is not None:
+            self._disk.locks[self._folder] = self._disk.world.owner
+        self._held = True
+
+    def release(self) -> None:
+        if self._held:
+            self._disk.locks.pop(self._folder, None)
+        self._held = False
+
+
 class SimEnvironment:
     """One folder, as `LmdbEnvironment` has it."""
 
@@ -43,10 +75,9 @@ class SimEnvironment:
 
     def open(self, _wait_s: float) -> None:
         self._disk.world.port("open state")
-        holder, owner = self._disk.locks.get(self._folder), self._disk.world.owner
-        if holder is not None and holder is not owner and not holder.dead:
+        if self._disk.holder(self._folder) is not None:
             raise ConfigError("the state folder is in use")
-        if owner is not None:
+        if (owner := self._disk.world.owner) is not None:
             self._disk.locks[self._folder] = owner
         self._open = self._locked = True
 

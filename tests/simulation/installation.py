@@ -13,13 +13,13 @@ import confluent_kafka
 import structlog
 from confluent_kafka.admin import AdminClient
 
-from tests.simulation.disk import SimDisk, SimEnvironment
+from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
 from tests.simulation.kafka import SimAdmin, SimCluster, SimProducer
 from tests.simulation.server import SimReader, SimServer
 from walstream.config import Config, load
 from walstream.errors import Transient
 from walstream.kafka import admin_client, ordered_producer
-from walstream.postgres import catalog, connection, preflight, toast
+from walstream.postgres import capture, catalog, connection, preflight, toast
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres import stream as replication
@@ -29,7 +29,7 @@ from walstream.sources.postgres import detached_runner as _detached  # noqa: F40
 from walstream.sources.postgres import publications
 from walstream.sources.postgres.incremental import keyset_reader
 from walstream.sources.postgres import runner as _runner  # noqa: F401 - likewise
-from walstream.state import lmdb_environment
+from walstream.state import lmdb_environment, lock
 from walstream.state import store as _store  # noqa: F401 - likewise
 
 PARTITIONS: Final = {"a": 3, "b": 1}
@@ -40,6 +40,7 @@ kind = "postgres"
 dsn = "postgresql://localhost/app"
 tables = ["public.*"]
 backfill = "never"
+detach_after = "3s"
 sinks = ["a", "b"]
 [sinks.a]
 kind = "kafka"
@@ -123,6 +124,10 @@ def _capture(*_: object, **__: object) -> SimCapture:
     return SimCapture()
 
 
+def _lock(folder: Path) -> SimLock:
+    return SimLock(parts.disk, folder)
+
+
 def _reader(*_: object, **__: object) -> SimReader:
     return SimReader(parts.server)
 
@@ -149,6 +154,12 @@ def replaced() -> list[tuple[object, object]]:
         (confluent_kafka.Producer, _producer),
         (admin_client.admin_client, _admin),
         (lmdb_environment.LmdbEnvironment, _environment),
+        (lmdb_environment.discard, _of("disk", "discard")),
+        (lock.FolderLock, _lock),
+        (lock.holder, _of("disk", "holder")),
+        (slots.drop, _of("server", "drop")),
+        (slots.copy, _of("server", "copy")),
+        (capture.Capture, _capture),
     ]
 
 

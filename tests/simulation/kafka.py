@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.simulation.world import Owner, SimFuture, World
+from tests.simulation.world import Process, SimFuture, World
 
 LIMIT: Final = 1_048_588
+DENIED: Final = "b"  # the sink whose rights are taken away
 _QUEUE: Final = 12  # records of a producer: few, so that it is full now and then
 _NONE_LEFT: Final = KafkaError._PURGE_QUEUE
 _IN_FLIGHT: Final = KafkaError._PURGE_INFLIGHT
@@ -67,6 +68,7 @@ class SimCluster:
         self.topics: dict[str, SimTopic] = {}
         self.producers: list[SimProducer] = []
         self.away_until = 0.0
+        self.denied_until = 0.0  # records of one sink are refused
         self.slow: dict[tuple[str, int], float] = {}  # until when
         self.appended: Callable[[Record], None] = lambda _record: None
         self._partitions = partitions
@@ -95,7 +97,7 @@ class SimCluster:
         waits = max(0.0, until - self.world.now)
         return waits + draw.choice((0.0005, 0.001, 0.003, 0.01))
 
-    def lose(self, owner: Owner) -> None:
+    def lose(self, owner: Process) -> None:
         """Let what a killed process had on the wire arrive, up to a point, now."""
         for producer in self.producers:
             if producer.owner is owner:
@@ -170,6 +172,10 @@ class SimProducer:
             self._world.at(
                 self._cluster.delay(*place), lambda: self._append(place, batch)
             )
+            return
+        if self._world.now < self._cluster.denied_until and place[0][0] == DENIED:
+            denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right")
+            self._world.at(0.0, lambda: self._answer(place, batch, denied), self.owner)
             return
         if self.failing and any(not pending.over for pending in batch):
             self.failing -= 1

@@ -188,6 +188,10 @@ def _taken_again() -> Patch:
     return Planner, "_passed", lambda _self, _op: False
 
 
+def _drain_cut_short() -> Patch:
+    return Pipeline, "_drain", lambda _self, _stop: True
+
+
 def _no_gapless() -> Patch:
     names = {**producer_config._DEFAULTS, "enable.gapless.guarantee": False}  # noqa: SLF001
     return producer_config, "_DEFAULTS", names
@@ -215,6 +219,9 @@ RULES: Final = {
     "a batch of a lost partition takes no effect": Rule((_state_not_compared,)),
     "a truncation waits for every partition": Rule((_barrier_passed,)),
     "what took effect is passed over": Rule((_taken_again,)),
+    "a drain waits for what is in flight": Rule(
+        (_drain_cut_short,), frozenset(("stop",))
+    ),
     "what is read is not yet delivered": Rule((_confirmed_when_read,)),
 }
 

@@ -7,20 +7,20 @@ from typing import Any, Final
 
 import orjson
 
-from tests.simulation.checker import Checker
+from tests.simulation.checker import Checker, phase_of
 from tests.simulation.consumer import SimGroup
 from tests.simulation.disk import Documents, SimDisk
 from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
 from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
-from tests.simulation.world import Killed, SimRuntime, SimWaker, Violation, World, void
+from tests.simulation.world import Killed, Process, SimWaker, Violation, World, void
 from walstream.config.run_options import Options
 from walstream.errors import WalstreamError
 from walstream.pipeline.shutdown import Stop
 from walstream.service.worker import Worker
 from walstream.sources.postgres.runner import PostgresRunner
-from walstream.telemetry import runtime
+from walstream.sources.postgres.detached.detached_sink import AWAY
 
 _LIVE_WITHIN_S: Final = 150.0
 _AFTER_S: Final = 1e-6
@@ -81,14 +81,6 @@ class Schedule:
         return cls(**found)
 
 
-@dataclass(eq=False)
-class Process:
-    """One life of the program."""
-
-    dead: bool = False
-    frozen_until: float = 0.0
-
-
 @dataclass
 class Outcome:
     """How a schedule went."""
@@ -97,6 +89,7 @@ class Outcome:
     stopped: str = ""  # the error that an edit led to
     digest: int = 0
     lives: int = 0
+    detached: int = 0
     records: int = 0
     repeated: int = 0
     calls: dict[str, int] = field(default_factory=dict)
@@ -118,15 +111,18 @@ class Run:
         self.disk = SimDisk(world)
         self.checker = Checker(self.server, self.cluster)
         self.disk.written = self._written
+        self.disk.discarded = self.checker.discarded
         self._yesterday: Documents = {}
         self._kills = list(schedule.kills)
         self._freezes = list(schedule.freezes)
         self._count = 0  # of calls since the last kill
-        self._process = Process()
+        self._process = Process(world)
+        self._away: dict[str, tuple[Process, Stop]] = {}  # workers of detached sinks
+        self.detached = 0  # sinks, over all
         self._stop: Stop | None = None
         self._edited = ""
         self._begun = False
-        self._over = False
+        self._over = self._denied = False
         self._asked = 0  # wishes of an operator that were not heard yet
         self._worker: Worker | None = None
         world.nemesis = self._strike
@@ -152,6 +148,7 @@ class Run:
             world.at(at, lambda name=name: self._ask(name))  # type: ignore[misc]
             last = max(last, at)
         world.at(last + 1.0, self._rest)
+        world.at(0.5, self._supervise)
 
     def _ask(self, name: str) -> None:
         """Have a table read, as an operator does, who repeats what was not answered."""
@@ -193,26 +190,58 @@ class Run:
         self._count += 1
         if self._kills and self._count >= self._kills[0]:
             self._kills.pop(0)
-            self.kill()
+            self.kill(self.world.owner or self._process)
             raise Killed
         if self._freezes and self._count >= self._freezes[0][0]:
             seconds = self._freezes.pop(0)[1]
+            process = self.world.owner or self._process
             # nothing of it runs before this very call goes on
-            self._process.frozen_until = self.world.now + seconds + _AFTER_S
+            process.frozen_until = self.world.now + seconds + _AFTER_S
             self.world.wait(lambda: False, seconds)
 
-    def kill(self) -> None:
+    def kill(self, process: Process) -> None:
         self._count = 0
-        self._process.dead = True
-        self.world.note("killed")
-        self.cluster.lose(self._process)
-        self.server.cut()
+        process.dead = True
+        self.world.note(f"killed {process.name}")
+        self.cluster.lose(process)
+        self.server.cut(process)
+
+    # what the supervisor does
+
+    def _supervise(self) -> None:
+        """Keep a worker for each sink that is detached."""
+        documents = self.disk.folders.get(_STATE, {})
+        for sink in PARTITIONS:
+            alive = sink in self._away and not self._away[sink][0].dead
+            if not alive and phase_of(documents, sink) == AWAY:
+                self._start(sink)
+        self.world.at(0.5, self._supervise)
+
+    def _start(self, sink: str) -> None:
+        process = Process(self.world, sink)
+        self.detached += 1
+        with self.world.owned(process):
+            stop = Stop(SimWaker(self.world), 10.0)  # type: ignore[arg-type]
+        self._away[sink] = process, stop
+
+        def run() -> None:
+            try:
+                Worker(configuration(), "app", Options(sink=sink), stop).run()
+            except WalstreamError as error:
+                if not self._edited:
+                    Violation(f"the worker of sink {sink} stopped: {error!r}")
+            finally:
+                process.dead = True
+
+        self.world.note(f"worker of {sink}")
+        self.world.spawn(process, run)
 
     def _rest(self) -> None:
         """Let nothing go wrong any more; wait until everything has arrived."""
         self._kills.clear()
         self._freezes.clear()
         self.server.down_until = self.cluster.away_until = self.disk.full_until = 0.0
+        self.cluster.denied_until = 0.0
         self.disk.failing = 0
         self.server.roll_back()
         self.cluster.slow.clear()
@@ -222,7 +251,7 @@ class Run:
         self._look()
 
     def _look(self) -> None:
-        reading = any(name.startswith("beside/") for name in self.disk.folders[_STATE])
+        reading = any(name.startswith(("beside/", "away/")) for name in self.disk.folders[_STATE])
         if (
             self.checker.arrived
             and not (reading or self._asked)
@@ -252,6 +281,9 @@ class Run:
             outcome.violation = Violation.first
         except Exception as error:  # noqa: BLE001 - none may leave the program
             outcome.violation = f"a defect: {error!r}"
+        finally:
+            self.world.finish()
+        outcome.detached = self.detached
         outcome.digest = self.world.digest
         outcome.records = self.checker.records
         outcome.repeated = self.checker.repeated
@@ -267,8 +299,8 @@ class Run:
     def _live(self, outcome: Outcome) -> bool:
         """Run the program until it ends; False: it was killed."""
         outcome.lives += 1
-        self._process = self.world.owner = Process()
-        with runtime.use(SimRuntime(self.world)):  # type: ignore[arg-type]
+        self._process = Process(self.world)
+        with self.world.owned(self._process):
             self._stop = Stop(SimWaker(self.world), 10.0)  # type: ignore[arg-type]
             self._worker = Worker(configuration(), "app", Options(), self._stop)
             try:
@@ -278,15 +310,17 @@ class Run:
                     raise
                 return False
             except WalstreamError as error:
+                if self._denied:  # an operator gives the right, and starts it again
+                    self.cluster.denied_until = 0.0
+                    return False
                 if not self._edited:
                     raise Violation(f"it stopped: {error!r}") from error
                 outcome.stopped = str(error)
             finally:
                 self._process.dead = True
                 self._stop = self._worker = None
-                self.world.owner = None
         if not outcome.stopped:
-            self.checker.ended(self.disk.folders.get(_STATE, {}))
+            self.checker.ended(_STATE, self.disk.folders.get(_STATE, {}))
         return self._over or bool(outcome.stopped)
 
     # what goes wrong
@@ -307,6 +341,20 @@ class Run:
                 len(self.cluster.topics[topic].partitions)
             )
             self.cluster.slow[topic, part] = self.world.now + 5.0
+
+    def slow_sink(self) -> None:
+        """Have one sink lag behind the other, for longer than it may."""
+        draw = self.world.random
+        sink, until = draw.choice(sorted(PARTITIONS)), draw.choice((6.0, 15.0))
+        for name, topic in self.cluster.topics.items():
+            for part in range(len(topic.partitions)):
+                if name.startswith(sink):
+                    self.cluster.slow[name, part] = self.world.now + until
+
+    def deny(self) -> None:
+        """Take the rights to one sink's topics away for a while."""
+        self.cluster.denied_until = self.world.now + 4.0
+        self._denied = True
 
     def refuse(self) -> None:
         """Have a batch of each producer given up, after a while in which more came."""
@@ -353,7 +401,9 @@ class Run:
     def _bring_back(self) -> None:
         if self._process.dead:
             self.disk.folders[_STATE] = self._yesterday
-            self.checker.restored(self._yesterday)
+            self.checker.restored(_STATE, self._yesterday)
+            for _, name in self._schedule.reads:  # what was asked for is forgotten
+                self._ask(name)
         else:
             self.world.at(0.005, self._bring_back)
 
@@ -369,6 +419,8 @@ FAULTS: Final[dict[str, Fault]] = {
     "message": lambda run: run.server.say(),
     "Kafka away": Run.away,
     "slow partition": Run.slow,
+    "slow sink": Run.slow_sink,
+    "deny": Run.deny,
     "refuse": Run.refuse,
     "fence": Run.fence,
     "full disk": Run.full,

@@ -11,7 +11,7 @@ from typing import Any, Final
 import psycopg
 
 from tests.simulation.tables import ShapeVersion, SimTable, WalTransaction, Writer
-from tests.simulation.world import World
+from tests.simulation.world import Process, World
 from walstream.errors import Transient
 from walstream.lsn import Lsn, parse, show
 from walstream.op import Table, postgres_time
@@ -44,6 +44,7 @@ class SimWalsender:
 
     server: "SimServer"
     slot: SimSlot | None = None
+    owner: Process | None = None
     start: Lsn = 0
     messages: bool = False
     sent: Lsn = 0  # all that committed below was sent
@@ -310,9 +311,11 @@ class SimServer:
         for slot in self.slots.values():
             slot.on_disk = slot.confirmed
 
-    def cut(self) -> None:
-        """Lose every connection."""
+    def cut(self, owner: Process | None = None) -> None:
+        """Lose every connection, or those of a process."""
         for sender in self.readers():
+            if owner is not None and sender.owner is not owner:
+                continue
             sender.cut = True
             self.world.at(self.world.random.choice((0.0, 0.5)), sender.let_go)
 
@@ -331,7 +334,7 @@ class SimServer:
         self.world.port("connect")
         if self.world.now < self.down_until:
             raise Transient("connecting to PostgreSQL: it is away")
-        return SimWalsender(self)
+        return SimWalsender(self, owner=self.world.owner)
 
     def readable(self, descriptor: int, timeout_s: float) -> bool:
         """Wait for the server's bytes."""
@@ -394,6 +397,22 @@ class SimServer:
         self.slots[wish.name] = SimSlot(wish.name, self.wal_end, self.wal_end)
         self.world.port("slot created")
         return Created(self.wal_end)
+
+    def drop(self, _connection: object, name: str) -> None:
+        self.world.port("drop slot")
+        slot = self.slots.get(name)
+        if slot is not None and slot.reader is not None:
+            raise Transient(f"slot {name!r} is in use")
+        self.slots.pop(name, None)
+        self.world.note(f"slot {name} dropped")
+
+    def copy(self, _connection: object, name: str, to: str) -> None:
+        self.world.port("copy slot")
+        slot = self.slots.get(name)
+        if slot is None:
+            raise Transient(f"slot {name!r} is gone")
+        self.slots[to] = SimSlot(to, slot.confirmed, slot.confirmed)
+        self.world.note(f"slot {to} copied")
 
     def toasted(
         self, _dsn: str, oid: int, _op: object, key: dict[str, Any], wanted: list[str]

@@ -1,18 +1,23 @@
 """One virtual clock and scheduler: time passes only where somebody waits.
 
-All runs on one stack. A thread pool's task is an event of the scheduler; a wait of the
-program runs events until what it waits for is there, or its time is over. So one seed
-gives one order of everything.
+A thread pool's task is an event of the scheduler; a wait of the program runs events
+until what it waits for is there, or its time is over. What goes on beside it for long,
+a second process, has a stack of its own (`Fiber`), which runs while the scheduler lets
+it. So one seed gives one order of everything.
 """
 
 import random
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, ClassVar, Final, Protocol
+from threading import Semaphore, Thread
+from typing import Any, ClassVar, Final, cast
 
+from walstream.telemetry import runtime
 from walstream.telemetry.runtime import HasFileno
 
 EPOCH: Final = 1_800_000_000.0
@@ -37,11 +42,62 @@ class Violation(BaseException):
         Violation.first = Violation.first or what
 
 
-class Owner(Protocol):
-    """A process, to which events belong; they end with it."""
+@dataclass(eq=False)
+class Process:
+    """One life of a program, to which events belong; they end with it."""
 
-    dead: bool
-    frozen_until: float
+    world: "World"
+    name: str = ""
+    dead: bool = False
+    frozen_until: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.runtime = SimRuntime(self.world)
+
+    def awake(self, now: float) -> bool:
+        return self.frozen_until <= now
+
+
+class Fiber:
+    """A stack of its own: a thread of which no code runs but while others wait."""
+
+    def __init__(self, world: "World", owner: Process, run: Callable[[], None]) -> None:
+        self.owner = owner
+        self.over: Callable[[], bool] = lambda: True  # may it go on?
+        self.ended = False
+        self._world = world
+        self._run = run
+        self._turn, self._back = Semaphore(0), Semaphore(0)
+        Thread(target=self._live, daemon=True).start()
+
+    def _live(self) -> None:
+        self._turn.acquire()
+        try:
+            if not self.owner.dead:
+                self._run()
+        except (Killed, Violation):
+            pass
+        except BaseException as error:  # noqa: BLE001 - it is the schedule's outcome
+            Violation(f"a defect: {error!r}")
+        self.ended = True
+        self._back.release()
+
+    def go_on(self) -> None:
+        """Let it run until it waits again."""
+        world, before = self._world, self._world.fiber
+        world.fiber = self
+        with world.owned(self.owner):
+            self._turn.release()
+            self._back.acquire()
+        world.fiber = before
+
+    def wait(self, over: Callable[[], bool]) -> None:
+        """Let the others run until something is so; called by itself alone."""
+        self.over = over
+        self._back.release()
+        self._turn.acquire()
+        if self.owner.dead or Violation.first:
+            raise Killed
 
 
 class World:
@@ -51,17 +107,19 @@ class World:
         self.random = random.Random(seed)  # noqa: S311 - repeatable on purpose
         self.now = 0.0
         self.wall = EPOCH  # what the wall clock shows more than `now`
-        self.events: list[tuple[float, int, Owner | None, Callable[[], None]]] = []
+        self.events: list[tuple[float, int, Process | None, Callable[[], None]]] = []
+        self.fibers: list[Fiber] = []
+        self.fiber: Fiber | None = None  # that runs now
         self._numbers = 0
         self.ran = 0
-        self.owner: Owner | None = None  # the process that runs now
+        self.owner: Process | None = None  # the process that runs now
         self.nemesis: Nemesis | None = None
         self.calls: Counter[str] = Counter()  # of ports
         self.digest = 0  # of all that happened, in order
         self.descriptors: dict[int, Callable[[], bool]] = {}  # is it readable?
 
     def at(
-        self, delay: float, act: Callable[[], None], owner: Owner | None = None
+        self, delay: float, act: Callable[[], None], owner: Process | None = None
     ) -> None:
         """Have something happen after a while."""
         self._numbers += 1
@@ -83,13 +141,34 @@ class World:
     def wait(self, over: Callable[[], bool], timeout: float | None = None) -> bool:
         """Let time pass until something is so; False: it was not in time."""
         deadline = float("inf") if timeout is None else self.now + timeout
+        waiting = self.owner
+        if waiting is not None and waiting.dead:
+            raise Killed
+        if self.fiber is not None:
+            if timeout is not None:
+                self.at(timeout, nothing)
+            if not over():
+                self.fiber.wait(lambda: over() or self.now >= deadline)
+            return over()
         while not over():
+            if self.fibers and self._let_go_on():
+                continue
             if not self.step(deadline):
                 if deadline == float("inf"):
                     raise Violation("a wait that nothing ends")
                 self.now = max(self.now, deadline)
                 return over()
+            if waiting is not None and waiting.dead:
+                raise Killed
         return True
+
+    def finish(self) -> None:
+        """End every stack that is left."""
+        for fiber in self.fibers:
+            fiber.owner.dead = True
+            while not fiber.ended:
+                fiber.go_on()
+        self.fibers.clear()
 
     def step(self, deadline: float) -> bool:
         """Run the next event that is due by then."""
@@ -101,12 +180,55 @@ class World:
             raise Violation("liveness: it never comes to rest")
         time, _, owner, act = heappop(events)
         self.now = max(self.now, time)
-        if owner is None or not owner.dead:
-            if owner is not None and owner.frozen_until > self.now:
-                self.at(owner.frozen_until - self.now, act, owner)
-                return True
+        if owner is None:
             act()
+        elif not owner.dead:
+            if owner.awake(self.now):
+                self._act(owner, act)
+            else:
+                self.at(owner.frozen_until - self.now, act, owner)
         return True
+
+    def _act(self, owner: Process, act: Callable[[], None]) -> None:
+        """Run an event of a process; its end is not that of the one that waits."""
+        waiting = self.owner
+        try:
+            with self.owned(owner):
+                act()
+        except Killed:
+            if owner is waiting or Violation.first:
+                raise
+
+    @contextmanager
+    def owned(self, owner: Process) -> Iterator[None]:
+        """Have a process run."""
+        before, self.owner = self.owner, owner
+        try:
+            if before is owner:
+                yield
+            else:
+                with runtime.use(cast("runtime.Runtime", owner.runtime)):
+                    yield
+        finally:
+            self.owner = before
+
+    def spawn(self, owner: Process, run: Callable[[], None]) -> Fiber:
+        """Give a process, or a thread of it, a stack of its own."""
+        fiber = Fiber(self, owner, run)
+        self.fibers.append(fiber)
+        return fiber
+
+    def _let_go_on(self) -> bool:
+        """Let the first fiber run that has nothing to wait for; False: there is none."""
+        for fiber in self.fibers:
+            if fiber.owner.dead or (fiber.owner.awake(self.now) and fiber.over()):
+                fiber.go_on()
+                if fiber.ended:
+                    self.fibers.remove(fiber)
+                if Violation.first:
+                    raise Killed
+                return True
+        return False
 
     def sleep(self, seconds: float) -> None:
         self.port("sleep")
@@ -238,12 +360,19 @@ class SimWaker:
         self._woken = False
 
 
+@dataclass
 class SimThread:
+    """A thread; one that is no fiber is over before anybody can ask."""
+
+    world: World
+    fiber: Fiber | None
+
     def join(self, timeout: float | None = None) -> None:
-        pass
+        self.world.port("join")
+        self.world.wait(lambda: not self.is_alive(), timeout)
 
     def is_alive(self) -> bool:
-        return False
+        return self.fiber is not None and not self.fiber.ended
 
 
 class SimRuntime:
@@ -273,11 +402,15 @@ class SimRuntime:
         self, target: Callable[..., object], name: str, *arguments: Any
     ) -> SimThread:
         world = self._world
+        owner = world.owner
         if name == "pulse":
             self._beat(target.__self__.beat)  # type: ignore[attr-defined]
+        elif name == "join" and owner is not None:
+            fiber = world.spawn(owner, lambda: void(target(*arguments)))
+            return SimThread(world, fiber)
         else:
-            world.at(0.0, lambda: void(target(*arguments)), world.owner)
-        return SimThread()
+            world.at(0.0, lambda: void(target(*arguments)), owner)
+        return SimThread(world, None)
 
     def _beat(self, beat: Callable[[], object]) -> None:
         owner = self._world.owner
@@ -296,6 +429,10 @@ class SimRuntime:
 
     def poller(self) -> SimPoller:
         return SimPoller(self._world)
+
+
+def nothing() -> None:
+    """Wake the scheduler."""
 
 
 def void(_: object) -> None:
