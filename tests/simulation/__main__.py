@@ -13,7 +13,8 @@ from typing import Any, Final
 import orjson
 
 from tests.simulation.installation import installed
-from tests.simulation.schedule import Outcome, Schedule, run
+from tests.simulation.run import Outcome, run
+from tests.simulation.schedule import Schedule
 from tests.simulation.search import outcomes, shortest
 from tests.support.project.shard import code_state
 

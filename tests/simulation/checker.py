@@ -13,8 +13,9 @@ import orjson
 from tests.simulation.disk import Documents
 from tests.simulation.installation import PARTITIONS
 from tests.simulation.kafka import Record, SimCluster
-from tests.simulation.server import START, SimServer, SimSlot
+from tests.simulation.server import START, SimServer
 from tests.simulation.tables import WalTransaction
+from tests.simulation.walsender import SimSlot
 from tests.simulation.world import Violation
 from walstream.lsn import Lsn, show
 from walstream.op import Kind
@@ -118,16 +119,14 @@ class Checker:
         record: Record, document: dict[str, Any], done: WalTransaction, seq_id: int
     ) -> None:
         """See that it is the op of that number."""
-        (kind, rows), *_ = (
-            document["op"].items()
-            if document["op"] != "Truncate"
-            else [("Truncate", None)]
-        )
+        kind, row = "Truncate", None
+        if document["op"] != kind:
+            ((kind, rows),) = document["op"].items()
+            row = rows[1] if kind == "Update" else rows
         if seq_id >= len(done.expected):
             raise Violation(f"phantom: {record.topic} has ({show(done.lsn)}, {seq_id})")
         op = done.expected[seq_id]
-        row = rows[1] if kind == "Update" else rows
-        key = "" if kind == "Truncate" else row[document["col_names"].index("id")]
+        key = "" if row is None else row[document["col_names"].index("id")]
         found = (kind, f"public.{document['table_name']}", key)
         if found != (op.kind.value, op.table, op.key):
             raise Violation(f"({show(done.lsn)}, {seq_id}) is {found}, not {op}")
@@ -144,10 +143,10 @@ class Checker:
         return self._commits[first].lsn
 
     def written(self, folder: str, documents: Documents) -> None:
-        given = _read(documents, "given")
+        given = read(documents, "given")
         if given:
             self._below[folder] = given["below"]
-        position = _read(documents, "position")
+        position = read(documents, "position")
         if position is None:
             return
         sinks = self._sinks_of(folder, documents)
@@ -171,7 +170,7 @@ class Checker:
 
     def ended(self, folder: str, documents: Documents) -> None:
         """See what a process says that stopped: it sent nothing beyond its position."""
-        sent, stored = _read(documents, "sent"), self.stored.get(folder)
+        sent, stored = read(documents, "sent"), self.stored.get(folder)
         if self._away or not sent or sent["drained"] != stored or stored is None:
             return
         if self.sent >= max(stored, sent["below"]):  # what earlier streams sent
@@ -279,10 +278,10 @@ def _apply(state: dict[str, dict[str, Any]], document: dict[str, Any]) -> None:
 
 def phase_of(documents: Documents, sink: str) -> str:
     """Return the phase of a detached sink; "": it is in the stream."""
-    found = _read(documents, f"away/{sink}")
+    found = read(documents, f"away/{sink}")
     return found["phase"] if found else ""
 
 
-def _read(documents: Documents, name: str) -> dict[str, Any] | None:
+def read(documents: Documents, name: str) -> dict[str, Any] | None:
     stored = documents.get(name)
     return orjson.loads(stored[_CHECKSUM:]) if stored else None

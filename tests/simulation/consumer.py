@@ -6,178 +6,30 @@ partitions; each dies, and goes on after it lost a partition.
 """
 
 import random
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, Final, cast
-
-from psycopg.pq import TransactionStatus
 
 from consumer.group.assigned_partition import Place
 from consumer.handler import Transaction
 from consumer.op import Op
-from consumer.state import partition_state as statements
-from consumer.state import truncate_barrier as barriers
 from consumer.state.batch import Batch, BatchOutcome, Moved
 from consumer.state.partition_state import KnownState, PartitionState
 from consumer.state.plan import Planner
 from consumer.state.position import SnapshotChunk
 from consumer.state.schema import Tables
 from consumer.state.truncate_barrier import Barrier, Turn
+from tests.simulation.database import AppRow, SimDatabase
 from tests.simulation.kafka import Record, SimCluster
 from tests.simulation.world import Violation
 from walstream.op import Kind
 
 _MEMBERS: Final = 2
 _MOST_STEPS: Final = 20_000
-_RAN: Final = -1
-AppRow = dict[str, Any]
 
 
 class _Died(Exception):
     """The member's process ended, before its commit."""
-
-
-class _Answer(list[tuple[Any, ...]]):
-    """The rows of a statement."""
-
-    rowcount = 0
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        return self[0] if self else None
-
-    def fetchall(self) -> "list[tuple[Any, ...]]":
-        return self
-
-
-def _changed(count: int) -> _Answer:
-    answer = _Answer()
-    answer.rowcount = count
-    return answer
-
-
-class SimDatabase:
-    """The application's database: its tables, and the library's."""
-
-    def __init__(self) -> None:
-        self.tables: dict[str, dict[str, AppRow]] = {}
-        self.applied: Counter[tuple[object, ...]] = Counter()
-        self._state: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        self._chunks: dict[tuple[Any, ...], int] = {}
-        self._met: set[tuple[Any, ...]] = set()
-        self._xid = 0
-        self.pgconn = SimpleNamespace(transaction_status=TransactionStatus.INTRANS)
-        self.closed = False
-        self._answers: dict[str, Callable[[Any], _Answer]] = {
-            statements._LOCK: lambda _: _Answer([(str(self._xid),)]),
-            statements._READ: self._read,
-            statements._INSERT: self._insert,
-            statements._MOVE: self._move,
-            statements._REACH: self._reach,
-            statements._READ_CHUNK: self._read_chunk,
-            statements._INSERT_CHUNK: self._insert_chunk,
-            statements._MOVE_CHUNK: self._move_chunk,
-            statements._CLEAN: lambda _: _changed(0),
-            statements._SAME_TRANSACTION: lambda _: _Answer([(True,)]),
-            statements._COMMITTED: lambda _: _Answer([(False,)]),
-            barriers._LOCK: lambda _: _Answer([(True,)]),
-            barriers._MET: self._meet,
-            barriers._ARRIVE: self._arrive,
-            barriers._ARRIVED: self._arrived,
-            barriers._LEAVE: self._leave,
-            barriers._FORGET: lambda _: _changed(0),
-        }
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Take effect whole, or not at all."""
-        self._xid += 1
-        before = (
-            {name: dict(rows) for name, rows in self.tables.items()},
-            Counter(self.applied),
-            dict(self._state),
-            dict(self._chunks),
-            set(self._met),
-        )
-        try:
-            yield
-        except BaseException:
-            self.tables, self.applied, self._state, self._chunks, self._met = before
-            raise
-
-    def execute(self, _tx: object, statement: str, values: Any = ()) -> _Answer:
-        return self._answers[statement](values)
-
-    def _read(self, key: tuple[Any, ...]) -> _Answer:
-        found = self._state.get(tuple(key))
-        return _Answer([found] if found else [])
-
-    def _insert(self, values: tuple[Any, ...]) -> _Answer:
-        drawn, *key = values
-        self._state.setdefault(tuple(key), (drawn, "0", "0", None, None, None))
-        return _changed(1)
-
-    def _move(self, values: tuple[Any, ...]) -> _Answer:
-        after, key, before = values[:5], values[5:8], values[8:12]
-        found = self._state.get(tuple(key))
-        if found is None or found[:4] != tuple(before):
-            return _changed(0)
-        self._state[tuple(key)] = (found[0], *after)
-        return _changed(1)
-
-    def _reach(self, key: tuple[Any, ...]) -> _Answer:
-        lsns = [int(one[3]) for one in self._chunks if one[:3] == tuple(key)]
-        return _Answer([(max(lsns, default=None),)])
-
-    def _read_chunk(self, key: tuple[Any, ...]) -> _Answer:
-        index = self._chunks.get(tuple(key))
-        return _Answer([] if index is None else [(index,)])
-
-    def _insert_chunk(self, values: tuple[Any, ...]) -> _Answer:
-        *key, index = values
-        if tuple(key) in self._chunks:
-            return _changed(0)
-        self._chunks[tuple(key)] = index
-        return _changed(1)
-
-    def _move_chunk(self, values: tuple[Any, ...]) -> _Answer:
-        index, *key, before = values
-        if self._chunks.get(tuple(key)) != before:
-            return _changed(0)
-        self._chunks[tuple(key)] = index
-        return _changed(1)
-
-    def _meet(self, values: tuple[Any, ...]) -> _Answer:
-        name, partition = values[:4], values[-1]
-        met = {one[-1] for one in self._met if one[:4] == tuple(name)}
-        return _Answer([(one,) for one in sorted(met & {_RAN, partition})])
-
-    def _arrive(self, values: tuple[Any, ...]) -> _Answer:
-        self._met.add(tuple(values))
-        return _changed(1)
-
-    def _arrived(self, asked: Any) -> _Answer:
-        place = int(asked["lsn"]), int(asked["seq_id"])
-        where = asked["group"], asked["topic"]
-        there = {
-            one[-1]
-            for one in self._met
-            if one[:2] == where and one[-1] >= 0 and (int(one[2]), int(one[3])) >= place
-        }
-        there |= {
-            key[2]
-            for key, row in self._state.items()
-            if key[:2] == where and (int(row[1]), int(row[2])) >= place
-        }
-        return _Answer([(one,) for one in sorted(there)])
-
-    def _leave(self, values: tuple[Any, ...]) -> _Answer:
-        self._met = {
-            one for one in self._met if one[:4] != tuple(values[:4]) or one[-1] == _RAN
-        }
-        return _changed(1)
 
 
 class _Message:
@@ -244,7 +96,7 @@ class SimGroup:
     def _step(self, member: dict[Place, _Lane], place: Place) -> bool:
         """Do one batch; True: there is nothing more to read."""
         lane = member.get(place)
-        if lane is None or self._random.random() < 0.1:  # noqa: PLR2004
+        if lane is None or self._random.random() < 0.1:
             lane = member[place] = self._begun(place)
         records = self._cluster.topics[place.topic].partitions[place.partition]
         count = self._random.choice((1, 2, 5))
@@ -309,12 +161,12 @@ class SimGroup:
     def _through(self, run: Callable[[], BatchOutcome]) -> BatchOutcome:
         """Run a transaction; die before its commit, or before its answer."""
         fate = self._random.random()
-        if fate < 0.05:  # noqa: PLR2004
+        if fate < 0.05:
             with self.database.transaction():
                 run()
                 raise _Died
         outcome = run()
-        if fate < 0.1:  # noqa: PLR2004
+        if fate < 0.1:
             raise _Died
         return outcome
 
@@ -335,18 +187,17 @@ class SimGroup:
         kept = {name: before.get(name, "unsent") for name in source.absent}
         table[key] = row | kept
 
-    def check(self, wanted: dict[str, dict[str, AppRow]]) -> None:
+    def check(self, wanted: Mapping[str, Mapping[str, AppRow]]) -> None:
         """See that each op took effect once, and that the tables are the server's."""
         for name, count in self.database.applied.items():
             if count != 1:
                 raise Violation(f"I11: {name} took effect {count} times")
         for table, rows in wanted.items():
             found = {
-                key: {name: row.get(name) for name in rows.get(key, row)}
+                key: {name: row.get(name) for name in rows.get(str(key), row)}
                 for key, row in self.database.tables.get(table, {}).items()
             }
             if found != rows:
                 raise Violation(
                     f"I11: the consumer's {table} has {found}, the server {rows}"
                 )
-

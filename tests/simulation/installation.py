@@ -15,20 +15,20 @@ from confluent_kafka.admin import AdminClient
 
 from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
 from tests.simulation.kafka import SimAdmin, SimCluster, SimProducer
-from tests.simulation.server import SimReader, SimServer
+from tests.simulation.reader import SimReader
+from tests.simulation.server import SimServer
 from walstream.config import Config, load
 from walstream.errors import Transient
 from walstream.kafka import admin_client, ordered_producer
 from walstream.postgres import capture, catalog, connection, preflight, toast
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
-from walstream.postgres import stream as replication
 from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.service import worker as _worker  # noqa: F401 - loaded: it is patched
 from walstream.sources.postgres import detached_runner as _detached  # noqa: F401 - likewise
 from walstream.sources.postgres import publications
-from walstream.sources.postgres.incremental import keyset_reader
 from walstream.sources.postgres import runner as _runner  # noqa: F401 - likewise
+from walstream.sources.postgres.incremental import keyset_reader
 from walstream.state import lmdb_environment, lock
 from walstream.state import store as _store  # noqa: F401 - likewise
 
@@ -137,7 +137,7 @@ def replaced() -> list[tuple[object, object]]:
     return [
         (connection.session, _of("server", "session")),
         (connection.readable, _of("server", "readable")),
-        (replication.connect, _of("server", "connect")),
+        (connection.connect, _of("server", "connect")),
         (catalog.tables, _of("server", "facts")),
         (catalog.tables_and_end, _of("server", "facts_and_end")),
         (catalog.wait_until_visible, _no_preflight),

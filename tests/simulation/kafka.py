@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.simulation.world import Process, SimFuture, World
+from tests.simulation.host import SimFuture
+from tests.simulation.world import Process, World
 
 LIMIT: Final = 1_048_588
 DENIED: Final = "b"  # the sink whose rights are taken away

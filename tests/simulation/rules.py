@@ -29,7 +29,7 @@ Patch = tuple[object, str, object]
 
 
 def _confirmed_before_stored() -> Patch:
-    submit = Checkpointer._submit  # noqa: SLF001
+    submit = Checkpointer._submit
 
     def patched(self: Checkpointer, resume: Lsn, now: float) -> None:
         self._confirm(resume)
@@ -66,7 +66,7 @@ def _fastest_sink() -> Patch:
 
 
 def _first_delivery() -> Patch:
-    report = OrderedProducer._report  # noqa: SLF001
+    report = OrderedProducer._report
 
     def patched(
         self: OrderedProducer, transaction: Counted, error: Any, message: Any
@@ -79,7 +79,7 @@ def _first_delivery() -> Patch:
 
 
 def _failed_delivery() -> Patch:
-    report = OrderedProducer._report  # noqa: SLF001
+    report = OrderedProducer._report
 
     def patched(
         self: OrderedProducer, transaction: Counted, _error: object, message: Any
@@ -90,7 +90,7 @@ def _failed_delivery() -> Patch:
 
 
 def _sent_again_behind() -> Patch:
-    report = OrderedProducer._report  # noqa: SLF001
+    report = OrderedProducer._report
 
     def patched(
         self: OrderedProducer, transaction: Counted, error: Any, message: Any
@@ -108,7 +108,7 @@ def _sent_again_behind() -> Patch:
 
 
 def _failed_write() -> Patch:
-    store = Checkpointer._store  # noqa: SLF001
+    store = Checkpointer._store
 
     def patched(self: Checkpointer, position: Any) -> None:
         store(self, position)
@@ -193,7 +193,7 @@ def _drain_cut_short() -> Patch:
 
 
 def _no_gapless() -> Patch:
-    names = {**producer_config._DEFAULTS, "enable.gapless.guarantee": False}  # noqa: SLF001
+    names = {**producer_config._DEFAULTS, "enable.gapless.guarantee": False}
     return producer_config, "_DEFAULTS", names
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from tests.simulation.schedule import Outcome, Schedule, run
+from tests.simulation.run import Outcome, run
+from tests.simulation.schedule import Schedule
 from tests.support.walk.shrinker import shrunk
 
 _SHRINK_S: Final = 60.0

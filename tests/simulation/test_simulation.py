@@ -10,9 +10,11 @@ from typing import Final
 
 import pytest
 
+from tests.simulation.faults import EDITS, FAULTS
 from tests.simulation.installation import installed
 from tests.simulation.rules import RULES, taken_out
-from tests.simulation.schedule import EDITS, FAULTS, Schedule, run
+from tests.simulation.run import run
+from tests.simulation.schedule import Schedule
 from tests.simulation.search import shortest
 
 SCHEDULES: Final = 250
@@ -65,7 +67,8 @@ def test_each_fault_happens_without_a_violation(fault: str) -> None:
 def test_a_seed_is_one_history_whatever_order_sets_have() -> None:
     code = (
         "from tests.simulation.installation import installed\n"
-        "from tests.simulation.schedule import Schedule, run\n"
+        "from tests.simulation.run import run\n"
+        "from tests.simulation.schedule import Schedule\n"
         "with installed(): print([run(Schedule.of(seed)).digest for seed in range(8)])"
     )
     told = {
@@ -92,5 +95,5 @@ def test_what_fails_is_made_short_and_can_be_written_down() -> None:
         assert again == short
         assert run(again).digest == run(short).digest
     assert len(short.commits) == 1
-    assert not (short.kills or short.faults or short.freezes)
+    assert [*short.kills, *short.faults, *short.freezes] == []
     assert not run(short).violation
