@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from consumer.decoder import Decoder
 from consumer.group.assigned_partition import Place
 from consumer.handler import Transaction
 from consumer.op import Op
@@ -72,6 +73,7 @@ class SimGroup:
     def __init__(self, cluster: SimCluster, prefix: str, seed: int) -> None:
         self._cluster = cluster
         self._random = random.Random(seed)  # noqa: S311 - repeatable
+        self._decoder = Decoder()
         self.database = SimDatabase()
         self._places = [
             Place(name, part)
@@ -135,6 +137,7 @@ class SimGroup:
             index_of,
             reach=lane.state.reach,
             next_offset=known.now.next_offset or 0,
+            decoder=self._decoder,
         ).plan(cast("Any", messages), 0, len(messages))
         if plan.foreign is not None:
             lane.known = replace(known, now=replace(known.now, source=plan.foreign))
@@ -173,7 +176,7 @@ class SimGroup:
     def _handle(self, _tx: object, op: Op) -> None:
         table = self.database.tables.setdefault(op.table.full_name, {})
         part = -1 if op.kind is Kind.TRUNCATE else op.record.partition
-        self.database.applied[op.record.topic, part, op.lsn, op.seq_id] += 1
+        self.database.applying.append((op.record.topic, part, op.lsn, op.seq_id))
         if op.kind is Kind.TRUNCATE:
             table.clear()
             return

@@ -39,6 +39,7 @@ class SimDatabase:
     def __init__(self) -> None:
         self.tables: dict[str, dict[str | None, AppRow]] = {}
         self.applied: Counter[tuple[object, ...]] = Counter()
+        self.applying: list[tuple[object, ...]] = []  # in the open transaction
         self._state: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._chunks: dict[tuple[Any, ...], int] = {}
         self._met: set[tuple[Any, ...]] = set()
@@ -69,9 +70,9 @@ class SimDatabase:
     def transaction(self) -> Iterator[None]:
         """Take effect whole, or not at all."""
         self._xid += 1
+        self.applying.clear()
         before = (
             {name: dict(rows) for name, rows in self.tables.items()},
-            Counter(self.applied),
             dict(self._state),
             dict(self._chunks),
             set(self._met),
@@ -79,8 +80,10 @@ class SimDatabase:
         try:
             yield
         except BaseException:
-            self.tables, self.applied, self._state, self._chunks, self._met = before
+            self.tables, self._state, self._chunks, self._met = before
             raise
+        self.applied.update(self.applying)
+        self.applying.clear()
 
     def execute(self, _tx: object, statement: str, values: Any = ()) -> _Answer:
         return self._answers[statement](values)
