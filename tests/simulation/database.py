@@ -44,6 +44,7 @@ class SimDatabase:
         self._chunks: dict[tuple[Any, ...], int] = {}
         self._met: set[tuple[Any, ...]] = set()
         self._xid = 0
+        self._depth = 0  # of transactions in each other
         self.pgconn = SimpleNamespace(transaction_status=TransactionStatus.INTRANS)
         self.closed = False
         self._answers: dict[str, Callable[[Any], _Answer]] = {
@@ -70,7 +71,7 @@ class SimDatabase:
     def transaction(self) -> Iterator[None]:
         """Take effect whole, or not at all."""
         self._xid += 1
-        self.applying.clear()
+        self._depth += 1
         before = (
             {name: dict(rows) for name, rows in self.tables.items()},
             dict(self._state),
@@ -81,9 +82,13 @@ class SimDatabase:
             yield
         except BaseException:
             self.tables, self._state, self._chunks, self._met = before
+            self.applying.clear()
             raise
-        self.applied.update(self.applying)
-        self.applying.clear()
+        finally:
+            self._depth -= 1
+        if not self._depth:
+            self.applied.update(self.applying)
+            self.applying.clear()
 
     def execute(self, _tx: object, statement: str, values: Any = ()) -> _Answer:
         return self._answers[statement](values)
