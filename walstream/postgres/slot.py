@@ -213,7 +213,7 @@ class Created:
 class WaitPolicy:
     """Options of a wait: its end, and the callback for the reason of a delay."""
 
-    stopped: runtime.Event
+    stopped: runtime.ThreadEvent
     tell: Callable[[str], None]
 
 

@@ -26,7 +26,7 @@ class StartedThread(Protocol):
     def is_alive(self) -> bool: ...
 
 
-class Event(Protocol):
+class ThreadEvent(Protocol):
     """A flag that threads wait for, as threading.Event."""
 
     def is_set(self) -> bool: ...
@@ -42,7 +42,7 @@ class HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 
-class Poller(Protocol):
+class DescriptorPoll(Protocol):
     """Wait for descriptors, as the object of select.poll."""
 
     def register(self, fd: int | HasFileno, eventmask: int, /) -> None: ...
@@ -82,9 +82,9 @@ class Runtime(Protocol):
 
     def thread_pool(self, max_workers: int, thread_name_prefix: str) -> Executor: ...
 
-    def event(self) -> Event: ...
+    def event(self) -> ThreadEvent: ...
 
-    def poller(self) -> Poller: ...
+    def poller(self) -> DescriptorPoll: ...
 
 
 class SystemRuntime:
@@ -101,7 +101,7 @@ class SystemRuntime:
     thread_pool = staticmethod(ThreadPoolExecutor)
     event = staticmethod(threading.Event)
 
-    def poller(self) -> Poller:
+    def poller(self) -> DescriptorPoll:
         return select.poll()  # not select: it ends at descriptor 1023
 
     def since_boot(self) -> float:
@@ -196,6 +196,6 @@ def thread_pool(max_workers: int, thread_name_prefix: str) -> Executor:
     return _current.thread_pool(max_workers, thread_name_prefix)
 
 
-def event() -> Event:
+def event() -> ThreadEvent:
     """Return a flag that threads can wait for."""
     return _current.event()
