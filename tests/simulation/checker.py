@@ -64,6 +64,10 @@ class Checker:
         self.sent: Lsn = 0  # the greatest commit of which Kafka has something
         self.records = 0
         self.repeated = 0
+        self._lost: set[Lsn] = set()  # commits of which a failover knows nothing
+        self._readers_have = False  # some of those
+        self._left: Lsn = 0  # where the last timeline was left
+        server.lost = self.lose
         server.committed = self.committed
         server.confirming = self.confirmed
         cluster.appended = self.appended
@@ -71,48 +75,71 @@ class Checker:
     # what happens
 
     def committed(self, transaction: WalTransaction) -> None:
+        self._lost.discard(transaction.lsn)
         self._commits.append(transaction)
         self._lsns.append(transaction.lsn)
         self._ends.add(transaction.end_lsn)
         for sink in self.sinks.values():
             sink.expect(transaction)
 
+    def lose(self, left: Lsn) -> None:
+        """Forget what the new primary lacks; who was sent some may go no further."""
+        at = bisect_left(self._lsns, left)
+        self._left = left
+        self._lost |= {*self._lsns[at:]}
+        del self._lsns[at:], self._commits[at:]
+        for sink in self.sinks.values():
+            del sink.lacks[at:]
+            sink.front = min(sink.front, at)
+        self._ends = {one for one in self._ends if one <= left}
+        self._readers_have |= self.sent >= left
+
     def appended(self, record: Record) -> None:
-        sink = self.sinks[record.topic[0]]
         document: dict[str, Any] = orjson.loads(record.value or b"{}")
         lsn, seq_id = name = document["lsn"], document["seq_id"]
+        if lsn in self._lost:
+            self._readers_have = True  # it was on its way
+            return
+        if self._readers_have and lsn >= self._left:
+            raise Violation(f"it sends {name}, though readers have what is lost")
         if lsn >= max(self._below.values(), default=0):
             raise Violation(f"{show(lsn)} was sent before that was noted on disk")
         self.records += 1
         self.sent = max(self.sent, lsn)
-        place = record.topic, record.partition
         if document.get("snapshot"):
-            if lsn < self._greatest.get(place, (0, 0))[0]:
-                raise Violation(f"{place} has the old row {name} behind newer ops")
-            self._inset[place] = max(lsn, self._inset.get(place, 0))
+            self._inserted((record.topic, record.partition), name)
             return
         at = bisect_left(self._lsns, lsn)
         if at == len(self._lsns) or self._lsns[at] != lsn:
             raise Violation(f"phantom: {record.topic} has a commit {show(lsn)}")
-        transaction = self._commits[at]
-        self._compare(record, document, transaction, seq_id)
+        self._compare(record, document, self._commits[at], seq_id)
+        self._in_order(record, name, same=not self._commits[at].reads)
+        lacks = self.sinks[record.topic[0]].lacks[at]
+        lacks.discard((seq_id, -1))
+        lacks.discard((seq_id, record.partition))
+
+    def _inserted(self, place: tuple[str, int], name: Name) -> None:
+        """See that an old row stands behind all that is older."""
+        if name[0] < self._greatest.get(place, (0, 0))[0]:
+            raise Violation(f"{place} has the old row {name} behind newer ops")
+        self._inset[place] = max(name[0], self._inset.get(place, 0))
+
+    def _in_order(self, record: Record, name: Name, *, same: bool) -> None:
+        """See that it is the next one of its partition, or one that came before."""
+        place = record.topic, record.partition
         seen = self._seen.setdefault(place, {})
         before = seen.get(name)
         if before is not None:
             self.repeated += 1
-            if before != record.value and not transaction.reads:
+            if same and before != record.value:
                 raise Violation(f"I3: {place} {name} is another record in a replay")
-        else:
-            if name < self._greatest.get(place, (0, 0)):
-                raise Violation(
-                    f"I10: {place} has {name} behind {self._greatest[place]}"
-                )
-            if lsn <= self._inset.get(place, 0):
-                raise Violation(f"{place} has {name} behind old rows of later")
-            self._greatest[place] = name
-            seen[name] = record.value or b""
-        sink.lacks[at].discard((seq_id, -1))
-        sink.lacks[at].discard((seq_id, record.partition))
+            return
+        if name < self._greatest.get(place, (0, 0)):
+            raise Violation(f"I10: {place} has {name} behind {self._greatest[place]}")
+        if name[0] <= self._inset.get(place, 0):
+            raise Violation(f"{place} has {name} behind old rows of later")
+        self._greatest[place] = name
+        seen[name] = record.value or b""
 
     @staticmethod
     def _compare(

@@ -98,6 +98,10 @@ def yesterday(run: "Run") -> None:
     run.world.at(0.01, lambda: _bring_back(run))
 
 
+def promote(run: "Run") -> None:
+    run.server.promote()
+
+
 def _bring_back(run: "Run") -> None:
     if run.process.dead:
         run.disk.folders[STATE] = run.yesterday
@@ -133,4 +137,5 @@ EDITS: Final[dict[str, Fault]] = {
     "drop slot": drop_slot,
     "advance slot": advance_slot,
     "yesterday": yesterday,
+    "failover": promote,
 }

@@ -188,6 +188,10 @@ def _taken_again() -> Patch:
     return Planner, "_passed", lambda _self, _op: False
 
 
+def _lost_ignored() -> Patch:
+    return start_table, "_check_given", lambda *_: None
+
+
 def _drain_cut_short() -> Patch:
     return Pipeline, "_drain", lambda _self, _stop: True
 
@@ -221,6 +225,9 @@ RULES: Final = {
     "what took effect is passed over": Rule((_taken_again,)),
     "a drain waits for what is in flight": Rule(
         (_drain_cut_short,), frozenset(("stop",))
+    ),
+    "a failover that lost what was sent stops the start": Rule(
+        (_lost_ignored,), frozenset(("failover",))
     ),
     "what is read is not yet delivered": Rule((_confirmed_when_read,)),
 }

@@ -34,7 +34,7 @@ class Schedule:
             (round(draw.uniform(0, span), 4), draw.choice(kinds))
             for _ in range(draw.choice((0, 2, 4)) if kinds else 0)
         ]
-        if draw.random() < 0.05:
+        if draw.random() < 0.08:
             faults.append((round(draw.uniform(0, span), 4), draw.choice(list(EDITS))))
         most = draw.choice((60, 300, 1500))
         kills = [draw.randint(1, most) for _ in range(draw.choice((0, 1, 1, 2, 4)))]

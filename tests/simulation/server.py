@@ -1,5 +1,6 @@
 """A PostgreSQL as walstream sees it: WAL, slots, sessions, crashes."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from tests.simulation.tables import SimTable, WalTransaction, Writer
 from tests.simulation.walsender import IDENTIFIER, SimSlot, SimWalsender
 from tests.simulation.world import Process, World
 from walstream.errors import Transient
-from walstream.lsn import Lsn
+from walstream.lsn import Lsn, show
 from walstream.op import postgres_time
 from walstream.pipeline.pgoutput import LogicalMessage
 from walstream.postgres.server import Server
@@ -19,6 +20,7 @@ from walstream.postgres.slot_health import SlotHealth
 from walstream.sources.postgres.incremental.chunk import Visibility
 
 START: Final = 0x1_0000_0000
+_CHECKPOINT: Final = 0x80  # bytes of the record that begins a timeline
 
 
 class SimServer:
@@ -28,12 +30,15 @@ class SimServer:
         self.world = world
         self.tables = tables
         self.timeline = 1
+        self.history = ""  # of the timelines before
+        self._first = [(one, dict(one.rows), one.shape) for one in tables]
         self.wal: list[WalTransaction | LogicalMessage] = []
         self.commits: list[Lsn] = []  # of `wal`
         self.wal_end: Lsn = START
         self.slots: dict[str, SimSlot] = {}
         self.keepalives: set[Lsn] = set()
         self.down_until = 0.0
+        self.lost: Callable[[Lsn], None] = lambda _lsn: None
         self.committed: Callable[[WalTransaction], None] = lambda _transaction: None
         self.confirming: Callable[[SimSlot, Lsn], None] = lambda _slot, _lsn: None
         self._next_xid = 700
@@ -143,6 +148,33 @@ class SimServer:
                 slot.reader = None
             slot.confirmed = slot.on_disk
         self.down_until = self.world.now + self.world.random.choice((0.1, 2.0))
+
+    def promote(self) -> None:
+        """Fail over to a standby that has the slots, and lacks the last commits."""
+        confirmed = max((one.confirmed for one in self.slots.values()), default=START)
+        first = bisect_left(self.commits, max(confirmed, START))
+        at = self.world.random.randint(first, len(self.commits))
+        left = self.commits[at] if at < len(self.commits) else self.wal_end
+        del self.wal[at:], self.commits[at:]
+        states = self._first
+        for item in self.wal:
+            if isinstance(item, WalTransaction):
+                states = item.states
+        for table, rows, shape in states:
+            table.rows, table.seen = dict(rows), dict(rows)
+            table.shape = table.seen_shape = shape
+        self._logged.clear()
+        self.roll_back()
+        self.wal_end = left + _CHECKPOINT
+        self.history += f"{self.timeline}\t{show(left)}\tno recovery target\n"
+        self.timeline += 1
+        self.keepalives = {one for one in self.keepalives if one <= left}
+        self.world.note(f"promoted at {left:X}")
+        self.lost(left)
+        for sender in self.readers():
+            sender.cut = True
+            sender.let_go()
+        self.down_until = self.world.now + 1.0
 
     # over sessions
 

@@ -48,6 +48,7 @@ class SimWalsender:
     nonblocking: int = 0
     ssl_in_use: bool = False
     socket: int = 0
+    _asked: str = ""
     _next: int = 0  # transaction to be decoded
     _arrives: float = 0.0
     _heard: float = 0.0
@@ -66,12 +67,15 @@ class SimWalsender:
     def execute(self, command: str | bytes) -> "SimWalsender":
         self.server.world.port("replication command")
         text = command.decode() if isinstance(command, bytes) else command
+        self._asked = text
         if text.startswith("START_REPLICATION"):
             self._begin(text)
         return self
 
     def fetchone(self) -> tuple[Any, ...]:
         server = self.server
+        if self._asked.startswith("TIMELINE_HISTORY"):
+            return "history", server.history.encode()
         return str(IDENTIFIER), server.timeline, show(server.wal_end), "app"
 
     def _begin(self, text: str) -> None:
