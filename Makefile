@@ -23,7 +23,7 @@ PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 # without their bytecode the processes that tests start would compile walstream each time
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help fmt check unit test compiled manifests fault lowest bench bench-quick demo \
+.PHONY: help fmt check unit test simulate compiled manifests fault lowest bench bench-quick demo \
   dist dist-pure release audit package deb rpm image lock docs reference picture recording \
   cover-own clean python java
 
@@ -50,6 +50,9 @@ test: java $(READY) ## check, and run all but the long tests; PYTEST_ARGS="-k na
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka --fork \
 	  --beside 'make --no-print-directory check' \
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
+simulate: $(READY) ## run the whole program from seeds; SECONDS=60 SEED=7 SCHEDULE=file
+	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) \
+	  $(addprefix --seed ,$(SEED)) $(addprefix --schedule ,$(SCHEDULE))
 compiled: $(READY) ## compile the hot path, and run its tests in both forms
 	$(BIN)/pytest tests/property/test_forms.py -m compiled $(PYTEST_ARGS)
 manifests: $(READY) ## decode the manifests for Kubernetes and the chart, with Go

@@ -3,7 +3,6 @@
 Asks brokers in a thread of its own: the streaming loop never waits for an answer.
 """
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Final
@@ -80,7 +79,7 @@ class Topics:
         self._known: dict[str, Topic] = {}
         self._asked: dict[frozenset[str], Future[None]] = {}
         self._retry_at = 0.0
-        self._closed = threading.Event()
+        self._closed = runtime.event()
         self._told: set[str] = set()
         self._login_refused: KafkaError | None = None
         self._why: Outage | None = None  # where no client said more

@@ -6,7 +6,6 @@ meanwhile share the next one. Only a stored position is confirmed to the server,
 `retain`.
 """
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -50,7 +49,7 @@ class StoredBeside:
 class Checkpointer:
     """Stores and confirms one stream's position.
 
-    `_write` and `_run` run in the writer thread, everything else in the loop.
+    `_store` and `_write` run in the writer thread, everything else in the loop.
     """
 
     def __init__(
@@ -74,12 +73,10 @@ class Checkpointer:
         self._next_store = 0.0  # when the position that is due may be stored
         self._write_failed = False
         # handed to the thread, and back
-        self._wanted: Position | None = None
+        self._busy = False
         self._stored: Lsn = 0
         self.error: WalstreamError | None = None  # of the last write
-        self._condition = threading.Condition()
-        self._closed = False
-        self._thread = runtime.start_thread(self._run, "positions")
+        self._thread = runtime.thread_pool(1, thread_name_prefix="positions")
 
     def begin(self) -> None:
         """Confirm the stored position: a crash may have come before that."""
@@ -129,37 +126,27 @@ class Checkpointer:
     @property
     def busy(self) -> bool:
         """Whether a position is being written."""
-        return self._wanted is not None
+        return self._busy
 
     def _submit(self, resume: Lsn, now: float) -> None:
         """Pass a position to the thread; call it only while not busy."""
         self._submitted = resume
         self._submitted_at = now
-        self._hand_over(replace(self._start.position, resume=resume))
+        self._busy = True
+        self._thread.submit(self._store, replace(self._start.position, resume=resume))
 
-    def _hand_over(self, position: Position) -> None:
-        with self._condition:
-            self._wanted = position
-            self._condition.notify()
-
-    def _run(self) -> None:
-        while True:
-            with self._condition:
-                self._condition.wait_for(lambda: self._wanted or self._closed)
-                position = self._wanted
-            if position is None:
-                return
-            try:
-                self._write(position)
-            except WalstreamError as error:
-                self.error = error
-            except Exception as error:  # noqa: BLE001 - the loop must hear of any
-                self.error = WalstreamError(f"positions cannot be stored: {error}")
-            else:
-                self.error = None
-                self._stored = position.resume
-            self._wanted = None
-            self._wake()
+    def _store(self, position: Position) -> None:
+        try:
+            self._write(position)
+        except WalstreamError as error:
+            self.error = error
+        except Exception as error:  # noqa: BLE001 - the loop must hear of any
+            self.error = WalstreamError(f"positions cannot be stored: {error}")
+        else:
+            self.error = None
+            self._stored = position.resume
+        self._busy = False
+        self._wake()
 
     def _write(self, position: Position) -> None:
         """Store a position and its documents in one write with one fsync."""
@@ -210,10 +197,7 @@ class Checkpointer:
 
     def close(self) -> None:
         """Store what is left, end the thread, store how far sinks got commits."""
-        with self._condition:
-            self._closed = True
-            self._condition.notify()
-        self._thread.join()
+        self._thread.shutdown(wait=True)
         if (reach := self._beside.reach) is not None:
             with suppress(WalstreamError):  # what is kept is ahead of it
                 self._positions.write(GIVEN.entry(reach.exact()))

@@ -29,6 +29,7 @@ class Pace:
         self._source = source
         self._monotonic = runtime.current().monotonic
         self._sleep = runtime.current().sleep
+        self._poller = runtime.current().poller
         self._worked = False  # in the last turn
         self._in_flight = 0
         self._progress_at = 0.0
@@ -56,7 +57,7 @@ class Pace:
             self._worked = False
             return
         timeout_s = self._look_s(in_flight) if in_flight else min(IDLE_S, due_s)
-        waiting = select.poll()  # not select: it ends at descriptor 1023
+        waiting = self._poller()
         waiting.register(waker, select.POLLIN)
         if readable:
             waiting.register(self._source, select.POLLIN)

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import threading
 
 from walstream.telemetry import runtime
 
@@ -29,7 +28,7 @@ class Stop:
     """Stop request: set by signals or the control pipe, watched by all that waits."""
 
     def __init__(self, waker: Waker, timeout_s: float) -> None:
-        self.event = threading.Event()
+        self.event = runtime.event()
         self.waker = waker
         self._timeout_s = timeout_s
         self._deadline = float("inf")

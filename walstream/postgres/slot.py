@@ -1,6 +1,5 @@
 """The replication slot: look at it, create it, end who holds it, drop it."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -214,7 +213,7 @@ class Created:
 class WaitPolicy:
     """Options of a wait: its end, and the callback for the reason of a delay."""
 
-    stopped: threading.Event
+    stopped: runtime.ThreadEvent
     tell: Callable[[str], None]
 
 

@@ -78,7 +78,7 @@ class SlotSource:
         self._connection = connection
         self._pgconn = connection.pgconn
         self._pgconn.nonblocking = 1
-        self._inbound = select.poll()  # not select: it ends at descriptor 1023
+        self._inbound = runtime.current().poller()
         self._inbound.register(self._pgconn.socket, select.POLLIN)
         # TLS may keep what it has read, and the socket does not show that
         self._hides = bool(self._pgconn.ssl_in_use)

@@ -1,4 +1,4 @@
-"""Time, random numbers and threads, for the whole program.
+"""Time, random numbers, threads and what the loop waits for, for the whole program.
 
 Nothing else reads a clock, sleeps, draws a number or starts a thread, so that a test
 can replace all of them by one seeded implementation (`use`). Code that runs for each
@@ -7,6 +7,7 @@ transaction takes its function from `current` once, and pays for no look-up.
 
 import random as _random
 import secrets
+import select
 import threading
 import time as _time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,30 @@ class StartedThread(Protocol):
     def join(self, timeout: float | None = None) -> None: ...
 
     def is_alive(self) -> bool: ...
+
+
+class ThreadEvent(Protocol):
+    """A flag that threads wait for, as threading.Event."""
+
+    def is_set(self) -> bool: ...
+
+    def set(self) -> None: ...
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class HasFileno(Protocol):
+    """Object with a descriptor, as a socket."""
+
+    def fileno(self) -> int: ...
+
+
+class DescriptorPoll(Protocol):
+    """Wait for descriptors, as the object of select.poll."""
+
+    def register(self, fd: int | HasFileno, eventmask: int, /) -> None: ...
+
+    def poll(self, timeout_ms: float, /) -> list[tuple[int, int]]: ...
 
 
 class Runtime(Protocol):
@@ -57,6 +82,10 @@ class Runtime(Protocol):
 
     def thread_pool(self, max_workers: int, thread_name_prefix: str) -> Executor: ...
 
+    def event(self) -> ThreadEvent: ...
+
+    def poller(self) -> DescriptorPoll: ...
+
 
 class SystemRuntime:
     """The machine's: the functions of the standard library themselves."""
@@ -70,6 +99,10 @@ class SystemRuntime:
     randrange = staticmethod(_random.randrange)
     token_hex = staticmethod(secrets.token_hex)
     thread_pool = staticmethod(ThreadPoolExecutor)
+    event = staticmethod(threading.Event)
+
+    def poller(self) -> DescriptorPoll:
+        return select.poll()  # not select: it ends at descriptor 1023
 
     def since_boot(self) -> float:
         return _time.clock_gettime(_time.CLOCK_BOOTTIME)
@@ -161,3 +194,8 @@ def start_thread(
 def thread_pool(max_workers: int, thread_name_prefix: str) -> Executor:
     """Return threads that take tasks."""
     return _current.thread_pool(max_workers, thread_name_prefix)
+
+
+def event() -> ThreadEvent:
+    """Return a flag that threads can wait for."""
+    return _current.event()

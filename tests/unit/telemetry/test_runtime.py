@@ -4,6 +4,9 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -100,20 +103,22 @@ def test_who_needs_a_thread_is_given_one_of_the_runtime() -> None:
     """It may run when the host thinks fit: here, when its end is awaited."""
     started: list[str] = []
 
-    class Later:
-        def __init__(self, target: Callable[..., object], name: str) -> None:
-            started.append(name)
-            self._target = target
+    class Later(Executor):
+        def __init__(self, _most: int, thread_name_prefix: str) -> None:
+            started.append(thread_name_prefix)
+            self._tasks: list[Callable[[], object]] = []
 
-        def join(self, _timeout_s: float | None = None) -> None:
-            self._target()
+        def submit(self, task: Callable[..., Any], /, *given: Any) -> Future[Any]:  # type: ignore[override]
+            self._tasks.append(partial(task, *given))
+            return Future()
 
-        def is_alive(self) -> bool:
-            return True
+        def shutdown(self, *_: object, **__: object) -> None:
+            for task in self._tasks:
+                task()
 
     positions, before = MemoryStore(), threading.active_count()
     start = Position(7, 1, 1, "d", "s")
-    with altered(start_thread=Later):
+    with altered(thread_pool=Later):
         kept = Checkpointer(
             StartPoint(start),
             positions,

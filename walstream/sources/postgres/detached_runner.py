@@ -5,7 +5,6 @@ source's stream takes the sink back.
 """
 
 import contextlib
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -71,7 +70,7 @@ class JoinWatch:
         self._state = state
         self._sink = sink
         self._tell = tell
-        self._over = threading.Event()
+        self._over = runtime.event()
         self.place: Lsn | None = None
         self._thread = runtime.start_thread(self._run, "join")
 

@@ -6,7 +6,6 @@ the source's stream keeps what it has for the sink, the other worker streams up 
 and ends, and who holds its state then, under its lock, knows that nothing else sends.
 """
 
-import threading
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -75,7 +74,7 @@ class SinkMembership:
         self._before: Lsn = NEVER  # where the stream was at the last look
         self._joining: ReattachAttempt | None = None
         self._tidying: dict[str, Future[None]] = {}  # back, its copy not yet dropped
-        self._over = threading.Event()
+        self._over = runtime.event()
         self._open: Callable[[str], Sink] | None = None
 
     def settle(self, sinks: Iterable[str]) -> set[str]:

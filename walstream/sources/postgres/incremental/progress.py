@@ -125,23 +125,22 @@ class IncrementalProgress:
         of it may be of no use. `where` is the condition of the rows; "": all of them.
         """
         with self._guard:
-            asked = []
+            asked: dict[str, TableRequest | None] = {}
             self.asked += 1
             for name in tables:
-                known = self._wishes.get(name)
+                known = asked.get(name) or self._wishes.get(name)
                 more = replace and known is not None and not known.replace
                 rows = either(known.where if known else None, where)
                 other = known is not None and known.where != rows
                 if known is None or more or other or known.error or anew:
                     replaces = replace or (known is not None and known.replace)
                     place = known.place if known is not None else self._place
-                    self._wishes[name] = TableRequest(
+                    asked[name] = TableRequest(
                         replaces, serial=self._serial, place=place, where=rows
                     )
                     self._serial += 1
                     self._place = max(self._place, place + 1)
-                    asked.append(name)
-            self._write(*asked)
+            self._write(asked)
 
     def wishes(self) -> dict[str, TableRequest]:
         """Return all, in the order asked."""
@@ -171,7 +170,7 @@ class IncrementalProgress:
         with self._guard:
             first = self._next_chunk
             self._next_chunk += _BLOCK
-            self._write()
+            self._write({})
         return range(first, first + _BLOCK)
 
     def advance(self, name: str, wish: TableRequest) -> None:
@@ -182,25 +181,24 @@ class IncrementalProgress:
         with self._guard:
             if self.holds(name, wish):
                 error = "" if name == self.reading else self._wishes[name].error
-                self.rows += max(0, wish.rows - self._wishes[name].rows)
-                self._wishes[name] = replace(wish, error=error)
-                self._write(name)
+                more = max(0, wish.rows - self._wishes[name].rows)
+                self._write({name: replace(wish, error=error)})
+                self.rows += more
 
     def fail(self, name: str, wish: TableRequest, error: str) -> None:
         """Keep why a table does not go on, beside how far it is."""
         with self._guard:
             if self.holds(name, wish) and self._wishes[name].error != error:
-                self._wishes[name] = replace(self._wishes[name], error=error)
-                self._write(name)
+                self._write({name: replace(self._wishes[name], error=error)})
 
     def finish(self, name: str, wish: TableRequest) -> None:
         """Forget a table: all its rows are delivered."""
         with self._guard:
             if self.holds(name, wish):
-                self.rows += max(0, wish.rows - self._wishes[name].rows)
-                del self._wishes[name]
+                more = max(0, wish.rows - self._wishes[name].rows)
+                self._write({name: None})
+                self.rows += more
                 self._done.append((name, wish.rows))
-                self._write(name)
 
     def check_complete(self) -> None:
         """Raise ChunkFailed when rows of a table are left, for what reason ever."""
@@ -216,12 +214,17 @@ class IncrementalProgress:
                 repair=Repair(command="walstream status"),
             )
 
-    def _write(self, *names: str) -> None:
-        """Write what concerns all, and these tables."""
-        changed = HEAD.entry(IncrementalHead(self._next_chunk, self._serial))
-        for name in names:
-            changed |= REQUESTS.of(name).entry(self._wishes.get(name))
-        self._positions.write(changed)
+    def _write(self, changed: Mapping[str, TableRequest | None]) -> None:
+        """Write what concerns all, and these tables; believe it when it is on disk."""
+        documents = HEAD.entry(IncrementalHead(self._next_chunk, self._serial))
+        for name, wish in changed.items():
+            documents |= REQUESTS.of(name).entry(wish)
+        self._positions.write(documents)
+        for name, wish in changed.items():
+            if wish is None:
+                del self._wishes[name]
+            else:
+                self._wishes[name] = wish
 
     def report(self) -> dict[str, IncrementalReport]:
         """Return how each table is."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from walstream.errors import Transient
 from walstream.sources.postgres.incremental.progress import (
     FIRST_CHUNK,
     IncrementalProgress,
@@ -12,7 +13,7 @@ from walstream.sources.postgres.incremental.progress import (
     stored,
 )
 from walstream.sources.report import IncrementalReport
-from walstream.testing import MemoryStore
+from walstream.testing import MemoryStore, Reject, faulty
 
 
 @pytest.fixture
@@ -144,3 +145,22 @@ def test_a_part_is_kept_with_its_condition_and_joined_with_another(
     whole = progress.wishes()["s.a"]
     progress.ask(["s.a"], where="c")
     assert progress.wishes()["s.a"] == whole
+
+
+def test_what_could_not_be_written_is_not_believed(positions: MemoryStore) -> None:
+    full = Reject(Transient("no space is left"))
+    progress = IncrementalProgress(faulty(positions, write=[full, None, full, full]))
+    with pytest.raises(Transient):
+        progress.ask(["public.t"])
+    assert not progress.wishes()
+    progress.ask(["public.t"])  # by who was told that it failed
+    assert IncrementalProgress(positions).wishes() == progress.wishes()
+    (wish,) = progress.wishes().values()
+    with pytest.raises(Transient):
+        progress.advance("public.t", replace(wish, after=("7",), rows=7))
+    with pytest.raises(Transient):
+        progress.finish("public.t", wish)
+    assert progress.wishes() == {"public.t": wish}
+    assert progress.rows == 0
+    progress.finish("public.t", wish)
+    assert not IncrementalProgress(positions).wishes()

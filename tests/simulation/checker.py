@@ -1,0 +1,314 @@
+"""What must hold at each moment: confirmed is stored, and stored is in Kafka.
+
+Each check is told of its event as it happens, and raises Violation.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from tests.simulation.disk import Documents
+from tests.simulation.installation import PARTITIONS
+from tests.simulation.kafka import Record, SimCluster
+from tests.simulation.server import START, SimServer
+from tests.simulation.tables import WalTransaction
+from tests.simulation.walsender import SimSlot
+from tests.simulation.world import Violation
+from walstream.lsn import Lsn, show
+from walstream.op import Kind
+from walstream.sources.postgres.detached.detached_sink import AWAY
+
+_CHECKSUM: Final = 4
+Name = tuple[Lsn, int]
+
+
+@dataclass
+class SinkView:
+    """What one sink's topics have, and what they lack."""
+
+    name: str
+    partitions: int
+    lacks: list[set[tuple[int, int]]] = field(default_factory=list)  # by transaction
+    front: int = 0  # the first transaction that lacks something
+
+    def expect(self, transaction: WalTransaction) -> None:
+        wanted = set()
+        for op in transaction.expected:
+            if op.kind is Kind.TRUNCATE:
+                wanted |= {(op.seq_id, part) for part in range(self.partitions)}
+            else:
+                wanted.add((op.seq_id, -1))
+        self.lacks.append(wanted)
+
+
+class Checker:
+    """Invariants of one schedule."""
+
+    def __init__(self, server: SimServer, cluster: SimCluster) -> None:
+        self._server = server
+        self._cluster = cluster
+        self.sinks = {name: SinkView(name, parts) for name, parts in PARTITIONS.items()}
+        self._commits: list[WalTransaction] = []
+        self._lsns: list[Lsn] = []
+        self._ends: set[Lsn] = {START}
+        self._greatest: dict[tuple[str, int], Name] = {}
+        self._seen: dict[tuple[str, int], dict[Name, bytes]] = {}
+        self._inset: dict[tuple[str, int], Lsn] = {}  # of the last old rows
+        self.stored: dict[str, Lsn] = {}  # the positions on disk, by folder
+        self._of_slot: dict[str, Lsn] = {}  # the same, by slot
+        self._below: dict[str, Lsn] = {}  # no commit from here on was sent, by the disk
+        self._away: set[str] = set()  # sinks of which a worker of their own has care
+        self.sent: Lsn = 0  # the greatest commit of which Kafka has something
+        self.records = 0
+        self.repeated = 0
+        self._lost: set[Lsn] = set()  # commits of which a failover knows nothing
+        self._readers_have = False  # some of those
+        self._left: Lsn = 0  # where the last timeline was left
+        server.lost = self.lose
+        server.committed = self.committed
+        server.confirming = self.confirmed
+        cluster.appended = self.appended
+
+    # what happens
+
+    def committed(self, transaction: WalTransaction) -> None:
+        self._lost.discard(transaction.lsn)
+        self._commits.append(transaction)
+        self._lsns.append(transaction.lsn)
+        self._ends.add(transaction.end_lsn)
+        for sink in self.sinks.values():
+            sink.expect(transaction)
+
+    def lose(self, left: Lsn) -> None:
+        """Forget what the new primary lacks; who was sent some may go no further."""
+        at = bisect_left(self._lsns, left)
+        self._left = left
+        self._lost |= {*self._lsns[at:]}
+        del self._lsns[at:], self._commits[at:]
+        for sink in self.sinks.values():
+            del sink.lacks[at:]
+            sink.front = min(sink.front, at)
+        self._ends = {one for one in self._ends if one <= left}
+        self._readers_have |= self.sent >= left
+
+    def appended(self, record: Record) -> None:
+        document: dict[str, Any] = orjson.loads(record.value or b"{}")
+        lsn, seq_id = name = document["lsn"], document["seq_id"]
+        if lsn in self._lost:
+            self._readers_have = True  # it was on its way
+            return
+        if self._readers_have and lsn >= self._left:
+            raise Violation(f"it sends {name}, though readers have what is lost")
+        if lsn >= max(self._below.values(), default=0):
+            raise Violation(f"{show(lsn)} was sent before that was noted on disk")
+        self.records += 1
+        self.sent = max(self.sent, lsn)
+        if document.get("snapshot"):
+            self._inserted((record.topic, record.partition), name)
+            return
+        at = bisect_left(self._lsns, lsn)
+        if at == len(self._lsns) or self._lsns[at] != lsn:
+            raise Violation(f"phantom: {record.topic} has a commit {show(lsn)}")
+        self._compare(record, document, self._commits[at], seq_id)
+        self._in_order(record, name, same=not self._commits[at].reads)
+        lacks = self.sinks[record.topic[0]].lacks[at]
+        lacks.discard((seq_id, -1))
+        lacks.discard((seq_id, record.partition))
+
+    def _inserted(self, place: tuple[str, int], name: Name) -> None:
+        """See that an old row stands behind all that is older."""
+        if name[0] < self._greatest.get(place, (0, 0))[0]:
+            raise Violation(f"{place} has the old row {name} behind newer ops")
+        self._inset[place] = max(name[0], self._inset.get(place, 0))
+
+    def _in_order(self, record: Record, name: Name, *, same: bool) -> None:
+        """See that it is the next one of its partition, or one that came before."""
+        place = record.topic, record.partition
+        seen = self._seen.setdefault(place, {})
+        before = seen.get(name)
+        if before is not None:
+            self.repeated += 1
+            if same and before != record.value:
+                raise Violation(f"I3: {place} {name} is another record in a replay")
+            return
+        if name < self._greatest.get(place, (0, 0)):
+            raise Violation(f"I10: {place} has {name} behind {self._greatest[place]}")
+        if name[0] <= self._inset.get(place, 0):
+            raise Violation(f"{place} has {name} behind old rows of later")
+        self._greatest[place] = name
+        seen[name] = record.value or b""
+
+    @staticmethod
+    def _compare(
+        record: Record, document: dict[str, Any], done: WalTransaction, seq_id: int
+    ) -> None:
+        """See that it is the op of that number."""
+        kind, row = "Truncate", None
+        if document["op"] != kind:
+            ((kind, rows),) = document["op"].items()
+            row = rows[1] if kind == "Update" else rows
+        if seq_id >= len(done.expected):
+            raise Violation(f"phantom: {record.topic} has ({show(done.lsn)}, {seq_id})")
+        op = done.expected[seq_id]
+        key = "" if row is None else row[document["col_names"].index("id")]
+        found = (kind, f"public.{document['table_name']}", key)
+        if found != (op.kind.value, op.table, op.key):
+            raise Violation(f"({show(done.lsn)}, {seq_id}) is {found}, not {op}")
+
+    def complete(self, names: Collection[str] = tuple(PARTITIONS)) -> Lsn:
+        """Return the commit LSN from which on something is not in Kafka."""
+        first = len(self._commits)
+        for sink in (self.sinks[name] for name in names):
+            while sink.front < len(sink.lacks) and not sink.lacks[sink.front]:
+                sink.front += 1
+            first = min(first, sink.front)
+        if first == len(self._commits):
+            return self._server.wal_end
+        return self._commits[first].lsn
+
+    def written(self, folder: str, documents: Documents) -> None:
+        given = read(documents, "given")
+        if given:
+            self._below[folder] = given["below"]
+        position = read(documents, "position")
+        if position is None:
+            return
+        sinks = self._sinks_of(folder, documents)
+        resume, complete = position["resume"], self.complete(sinks)
+        if resume < self.stored.get(folder, 0):
+            raise Violation(f"the position went back to {show(resume)}")
+        if resume > complete:
+            raise Violation(
+                f"I1: the position {show(resume)} is on disk, and Kafka lacks"
+                f" {show(complete)}"
+            )
+        self.stored[folder] = self._of_slot[position["slot"]] = resume
+
+    def _sinks_of(self, folder: str, documents: Documents) -> Collection[str]:
+        """Name the sinks that a position is about."""
+        _, away, sink = folder.partition("/away/")
+        if away:
+            return {sink}
+        self._away = {name for name in PARTITIONS if phase_of(documents, name) == AWAY}
+        return PARTITIONS.keys() - self._away
+
+    def ended(self, folder: str, documents: Documents) -> None:
+        """See what a process says that stopped: it sent nothing beyond its position."""
+        sent, stored = read(documents, "sent"), self.stored.get(folder)
+        if self._away or not sent or sent["drained"] != stored or stored is None:
+            return
+        if self.sent >= max(stored, sent["below"]):  # what earlier streams sent
+            raise Violation(
+                f"it says that it drained at {show(stored)}, and sent {show(self.sent)}"
+            )
+
+    def restored(self, folder: str, documents: Documents) -> None:
+        """Take an older copy of the state, as an operator did."""
+        self.stored[folder] = 0
+        self.written(folder, documents)
+
+    def discarded(self, folder: str) -> None:
+        """Forget a state that was deleted."""
+        self.stored.pop(folder, None)
+
+    def confirmed(self, slot: SimSlot, lsn: Lsn) -> None:
+        stored = self._of_slot.get(slot.name, 0)
+        if lsn > stored:
+            raise Violation(
+                f"I1: {show(lsn)} is confirmed, and {show(stored)} is on disk"
+            )
+        if lsn not in self._ends and lsn not in self._server.keepalives:
+            raise Violation(f"I2: {show(lsn)} is confirmed, where nothing ends")
+
+    # what has to be in the end
+
+    @property
+    def arrived(self) -> bool:
+        """Return whether everything is delivered, stored and confirmed."""
+        end = self._commits[-1].end_lsn if self._commits else 0
+        return self.complete() >= self._server.wal_end and all(
+            slot.confirmed >= end for slot in self._server.slots.values()
+        )
+
+    def state(self) -> str:
+        first = self.complete()
+        slots = {name: show(one.confirmed) for name, one in self._server.slots.items()}
+        return (
+            f"Kafka has all below {show(first)} of {show(self._server.wal_end)}, the"
+            f" positions are {list(map(show, self.stored.values()))}, slots {slots},"
+            f" away {sorted(self._away)}"
+        )
+
+    def folded(self) -> None:
+        """See that who reads a sink's topics ends with the server's tables."""
+        for sink in self.sinks:
+            for table in self._server.tables:
+                found = fold(self._cluster, f"{sink}.{table.full_name}")
+                columns = table.shape.columns
+                rows = {
+                    key: [row.get(name) for name in columns]
+                    for key, row in found.items()
+                }
+                wanted = {
+                    key: [row[name] for name in columns]
+                    for key, row in table.rows.items()
+                }
+                if rows != wanted:
+                    raise Violation(
+                        f"topic {sink}.{table.full_name} folds to {rows}, the table"
+                        f" has {wanted}"
+                    )
+
+
+def fold(cluster: SimCluster, topic: str) -> dict[str, dict[str, Any]]:
+    """Apply each partition's records as they stand, as a consumer does."""
+    whole: dict[str, dict[str, Any]] = {}
+    found = cluster.topics.get(topic)
+    for records in found.partitions if found else ():
+        state: dict[str, dict[str, Any]] = {}
+        position = (-1, -1)
+        chunks: dict[tuple[int, int], int] = {}
+        for record in records:
+            document = orjson.loads(record.value or b"{}")
+            name = document["lsn"], document["seq_id"]
+            if document.get("snapshot"):
+                chunk, index = (name[0], name[1] >> 32), name[1] & 0xFFFFFFFF
+                if index > chunks.get(chunk, -1):
+                    chunks[chunk] = index
+                    _apply(state, document)
+            elif name > position:
+                position = name
+                _apply(state, document)
+        whole |= state
+    return whole
+
+
+def _apply(state: dict[str, dict[str, Any]], document: dict[str, Any]) -> None:
+    if document["op"] == "Truncate":
+        state.clear()
+        return
+    ((kind, rows),) = document["op"].items()
+    row = dict(
+        zip(document["col_names"], rows[1] if kind == "Update" else rows, strict=True)
+    )
+    if kind == "Delete":
+        state.pop(row["id"], None)
+        return
+    before = state.get(row["id"], {})
+    absent = document.get("absent", {}).get("new", ())
+    kept = {name: before.get(name, "a value that nobody sent") for name in absent}
+    state[row["id"]] = row | kept
+
+
+def phase_of(documents: Documents, sink: str) -> str:
+    """Return the phase of a detached sink; "": it is in the stream."""
+    found = read(documents, f"away/{sink}")
+    return found["phase"] if found else ""
+
+
+def read(documents: Documents, name: str) -> dict[str, Any] | None:
+    stored = documents.get(name)
+    return orjson.loads(stored[_CHECKSUM:]) if stored else None

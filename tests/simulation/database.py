@@ -1,0 +1,163 @@
+"""The database of an application that uses the consumer library."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Final
+
+from psycopg.pq import TransactionStatus
+
+from consumer.state import partition_state as statements
+from consumer.state import truncate_barrier as barriers
+
+_RAN: Final = -1
+AppRow = dict[str, Any]
+
+
+class _Answer(list[tuple[Any, ...]]):
+    """The rows of a statement."""
+
+    rowcount = 0
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return self[0] if self else None
+
+    def fetchall(self) -> "list[tuple[Any, ...]]":
+        return self
+
+
+def _changed(count: int) -> _Answer:
+    answer = _Answer()
+    answer.rowcount = count
+    return answer
+
+
+class SimDatabase:
+    """The application's database: its tables, and the library's."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[str | None, AppRow]] = {}
+        self.applied: Counter[tuple[object, ...]] = Counter()
+        self.applying: list[tuple[object, ...]] = []  # in the open transaction
+        self._state: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._chunks: dict[tuple[Any, ...], int] = {}
+        self._met: set[tuple[Any, ...]] = set()
+        self._xid = 0
+        self._depth = 0  # of transactions in each other
+        self.pgconn = SimpleNamespace(transaction_status=TransactionStatus.INTRANS)
+        self.closed = False
+        self._answers: dict[str, Callable[[Any], _Answer]] = {
+            statements._LOCK: lambda _: _Answer([(str(self._xid),)]),
+            statements._READ: self._read,
+            statements._INSERT: self._insert,
+            statements._MOVE: self._move,
+            statements._REACH: self._reach,
+            statements._READ_CHUNK: self._read_chunk,
+            statements._INSERT_CHUNK: self._insert_chunk,
+            statements._MOVE_CHUNK: self._move_chunk,
+            statements._CLEAN: lambda _: _changed(0),
+            statements._SAME_TRANSACTION: lambda _: _Answer([(True,)]),
+            statements._COMMITTED: lambda _: _Answer([(False,)]),
+            barriers._LOCK: lambda _: _Answer([(True,)]),
+            barriers._MET: self._meet,
+            barriers._ARRIVE: self._arrive,
+            barriers._ARRIVED: self._arrived,
+            barriers._LEAVE: self._leave,
+            barriers._FORGET: lambda _: _changed(0),
+        }
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Take effect whole, or not at all."""
+        self._xid += 1
+        self._depth += 1
+        before = (
+            {name: dict(rows) for name, rows in self.tables.items()},
+            dict(self._state),
+            dict(self._chunks),
+            set(self._met),
+        )
+        try:
+            yield
+        except BaseException:
+            self.tables, self._state, self._chunks, self._met = before
+            self.applying.clear()
+            raise
+        finally:
+            self._depth -= 1
+        if not self._depth:
+            self.applied.update(self.applying)
+            self.applying.clear()
+
+    def execute(self, _tx: object, statement: str, values: Any = ()) -> _Answer:
+        return self._answers[statement](values)
+
+    def _read(self, key: tuple[Any, ...]) -> _Answer:
+        found = self._state.get(tuple(key))
+        return _Answer([found] if found else [])
+
+    def _insert(self, values: tuple[Any, ...]) -> _Answer:
+        drawn, *key = values
+        self._state.setdefault(tuple(key), (drawn, "0", "0", None, None, None))
+        return _changed(1)
+
+    def _move(self, values: tuple[Any, ...]) -> _Answer:
+        after, key, before = values[:5], values[5:8], values[8:12]
+        found = self._state.get(tuple(key))
+        if found is None or found[:4] != tuple(before):
+            return _changed(0)
+        self._state[tuple(key)] = (found[0], *after)
+        return _changed(1)
+
+    def _reach(self, key: tuple[Any, ...]) -> _Answer:
+        lsns = [int(one[3]) for one in self._chunks if one[:3] == tuple(key)]
+        return _Answer([(max(lsns, default=None),)])
+
+    def _read_chunk(self, key: tuple[Any, ...]) -> _Answer:
+        index = self._chunks.get(tuple(key))
+        return _Answer([] if index is None else [(index,)])
+
+    def _insert_chunk(self, values: tuple[Any, ...]) -> _Answer:
+        *key, index = values
+        if tuple(key) in self._chunks:
+            return _changed(0)
+        self._chunks[tuple(key)] = index
+        return _changed(1)
+
+    def _move_chunk(self, values: tuple[Any, ...]) -> _Answer:
+        index, *key, before = values
+        if self._chunks.get(tuple(key)) != before:
+            return _changed(0)
+        self._chunks[tuple(key)] = index
+        return _changed(1)
+
+    def _meet(self, values: tuple[Any, ...]) -> _Answer:
+        name, partition = values[:4], values[-1]
+        met = {one[-1] for one in self._met if one[:4] == tuple(name)}
+        return _Answer([(one,) for one in sorted(met & {_RAN, partition})])
+
+    def _arrive(self, values: tuple[Any, ...]) -> _Answer:
+        self._met.add(tuple(values))
+        return _changed(1)
+
+    def _arrived(self, asked: Any) -> _Answer:
+        place = int(asked["lsn"]), int(asked["seq_id"])
+        where = asked["group"], asked["topic"]
+        there = {
+            one[-1]
+            for one in self._met
+            if one[:2] == where and one[-1] >= 0 and (int(one[2]), int(one[3])) >= place
+        }
+        there |= {
+            key[2]
+            for key, row in self._state.items()
+            if key[:2] == where and (int(row[1]), int(row[2])) >= place
+        }
+        return _Answer([(one,) for one in sorted(there)])
+
+    def _leave(self, values: tuple[Any, ...]) -> _Answer:
+        self._met = {
+            one for one in self._met if one[:4] != tuple(values[:4]) or one[-1] == _RAN
+        }
+        return _changed(1)

@@ -1,0 +1,141 @@
+"""What goes wrong: each fault changes the world of a run."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from tests.simulation.installation import PARTITIONS
+from tests.simulation.world import void
+
+if TYPE_CHECKING:
+    from tests.simulation.run import Run
+
+STATE: Final = "/nowhere/state/app"
+_SLOT: Final = "walstream"
+
+
+def stop(run: "Run") -> None:
+    """Ask it to stop, as systemd does; it is started again."""
+    if run.stop is not None:
+        run.stop.request()
+
+
+def away(run: "Run") -> None:
+    run.cluster.away_until = run.world.now + run.world.random.choice((0.2, 8.0))
+
+
+def slow(run: "Run") -> None:
+    topics = sorted(run.cluster.topics)
+    if topics:
+        topic = run.world.random.choice(topics)
+        part = run.world.random.randrange(len(run.cluster.topics[topic].partitions))
+        run.cluster.slow[topic, part] = run.world.now + 5.0
+
+
+def slow_sink(run: "Run") -> None:
+    """Have one sink lag behind the other, for longer than it may."""
+    draw = run.world.random
+    sink, until = draw.choice(sorted(PARTITIONS)), draw.choice((6.0, 15.0))
+    for name, topic in run.cluster.topics.items():
+        for part in range(len(topic.partitions)):
+            if name.startswith(sink):
+                run.cluster.slow[name, part] = run.world.now + until
+
+
+def deny(run: "Run") -> None:
+    """Take the rights to one sink's topics away for a while."""
+    run.cluster.denied_until = run.world.now + 4.0
+
+
+def refuse(run: "Run") -> None:
+    """Have a batch of each producer given up, after a while in which more came."""
+    run.cluster.away_until = max(run.cluster.away_until, run.world.now + 0.3)
+    for _ in range(3):
+        run.server.commit(run.world.random.getrandbits(32))
+    for producer in run.cluster.producers:
+        producer.failing = 1
+
+
+def fence(run: "Run") -> None:
+    for producer in run.cluster.producers:
+        producer.fail()
+
+
+def full(run: "Run") -> None:
+    run.disk.full_until = run.world.now + 3.0
+
+
+def fail_write(run: "Run") -> None:
+    run.disk.failing = 2
+
+
+def hold(run: "Run") -> None:
+    """Have commits wait for a standby: they are streamed before they are seen."""
+    run.server.held_until = run.world.now + 2.0
+
+
+def set_clock(run: "Run") -> None:
+    run.world.wall += run.world.random.choice((-3600.0, 3600.0, 20.0))
+
+
+def kill_now(run: "Run") -> None:
+    run.kills.insert(0, 0)
+
+
+def drop_slot(run: "Run") -> None:
+    run.server.cut()
+    run.server.slots.pop(_SLOT, None)
+
+
+def advance_slot(run: "Run") -> None:
+    for slot in run.server.slots.values():
+        slot.confirmed = slot.on_disk = run.server.wal_end
+
+
+def yesterday(run: "Run") -> None:
+    """Kill it, and bring the state folder of before back."""
+    if not run.process.dead:
+        run.kills.insert(0, 0)
+    run.world.at(0.01, lambda: _bring_back(run))
+
+
+def promote(run: "Run") -> None:
+    run.server.promote()
+
+
+def _bring_back(run: "Run") -> None:
+    if run.process.dead:
+        run.disk.folders[STATE] = run.yesterday
+        run.checker.restored(STATE, run.yesterday)
+        for _, name in run.schedule.reads:  # what was asked for is forgotten
+            run.ask(name)
+    else:
+        run.world.at(0.005, lambda: _bring_back(run))
+
+
+Fault = Callable[["Run"], None]
+FAULTS: Final[dict[str, Fault]] = {
+    "cut": lambda run: run.server.cut(),
+    "server crash": lambda run: run.server.crash(),
+    "checkpoint": lambda run: run.server.checkpoint(),
+    "grow": lambda run: run.server.grow(),
+    "begin": lambda run: void(run.server.begin()),
+    "standby": hold,
+    "message": lambda run: run.server.say(),
+    "Kafka away": away,
+    "slow partition": slow,
+    "slow sink": slow_sink,
+    "deny": deny,
+    "refuse": refuse,
+    "fence": fence,
+    "full disk": full,
+    "failed write": fail_write,
+    "clock": set_clock,
+    "kill": kill_now,
+    "stop": stop,
+}
+EDITS: Final[dict[str, Fault]] = {
+    "drop slot": drop_slot,
+    "advance slot": advance_slot,
+    "yesterday": yesterday,
+    "failover": promote,
+}

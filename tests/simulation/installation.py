@@ -1,0 +1,191 @@
+"""The ports of walstream, taken over by a simulation while it runs."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import confluent_kafka
+import structlog
+from confluent_kafka.admin import AdminClient
+
+from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
+from tests.simulation.kafka import SimAdmin, SimCluster, SimProducer
+from tests.simulation.reader import SimReader
+from tests.simulation.server import SimServer
+from walstream.config import Config, load
+from walstream.errors import Transient
+from walstream.kafka import admin_client, ordered_producer
+from walstream.postgres import capture, catalog, connection, preflight, toast
+from walstream.postgres import server as servers
+from walstream.postgres import slot as slots
+from walstream.postgres.publication_memory import PUBLICATIONS
+from walstream.service import worker as _worker  # noqa: F401 - loaded: it is patched
+from walstream.sources.postgres import detached_runner as _detached  # noqa: F401 - likewise
+from walstream.sources.postgres import publications
+from walstream.sources.postgres import runner as _runner  # noqa: F401 - likewise
+from walstream.sources.postgres.incremental import keyset_reader
+from walstream.state import lmdb_environment, lock
+from walstream.state import store as _store  # noqa: F401 - likewise
+
+PARTITIONS: Final = {"a": 3, "b": 1}
+_TOML: Final = """
+state = "/nowhere/state"
+[sources.app]
+kind = "postgres"
+dsn = "postgresql://localhost/app"
+tables = ["public.*"]
+backfill = "never"
+detach_after = "3s"
+sinks = ["a", "b"]
+[sinks.a]
+kind = "kafka"
+insecure = true
+topic = "a.{schema}.{table}"
+[sinks.a.producer]
+"bootstrap.servers" = "localhost:9092"
+[sinks.b]
+kind = "kafka"
+insecure = true
+topic = "b.{schema}.{table}"
+[sinks.b.producer]
+"bootstrap.servers" = "localhost:9092"
+"""
+
+
+@cache
+def configuration() -> Config:
+    """Return that of every schedule: one source with two sinks."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "walstream.toml"
+        file.write_text(_TOML, "utf-8")
+        return load(file, {})
+
+
+class SimCapture:
+    """Publications that have every table."""
+
+    read: Final = ["walstream"]
+    entry: Final = PUBLICATIONS.entry({})
+    watch: Final = SimpleNamespace(regained=lambda *_: True)
+
+    def captured(self, _connection: object, facts: Any) -> Any:
+        return facts
+
+    def nothing(self, *_: object, **__: object) -> None:
+        """Have nothing to do."""
+
+    check = extend = resume = establish = recognise = recall = nothing
+
+
+class Parts:
+    """What stands at the ports now."""
+
+    server: SimServer
+    cluster: SimCluster
+    disk: SimDisk
+
+
+parts: Final = Parts()
+
+
+def _no_preflight(*_: object, **__: object) -> None:
+    pass
+
+
+def _in_use(*_: object, **__: object) -> Transient:
+    return Transient("the slot is in use")
+
+
+def _of(part: str, name: str) -> Callable[..., Any]:
+    def call(*given: Any, **named: Any) -> Any:
+        return getattr(getattr(parts, part), name)(*given, **named)
+
+    return call
+
+
+def _producer(properties: Any, **named: object) -> SimProducer:
+    return SimProducer(parts.cluster, properties, **named)
+
+
+def _admin(*_: object, **__: object) -> SimAdmin:
+    return SimAdmin(parts.cluster)
+
+
+def _environment(folder: Path) -> SimEnvironment:
+    return SimEnvironment(parts.disk, folder)
+
+
+def _capture(*_: object, **__: object) -> SimCapture:
+    return SimCapture()
+
+
+def _lock(folder: Path) -> SimLock:
+    return SimLock(parts.disk, folder)
+
+
+def _reader(*_: object, **__: object) -> SimReader:
+    return SimReader(parts.server)
+
+
+def replaced() -> list[tuple[object, object]]:
+    """List what is replaced wherever a module of walstream has it."""
+    return [
+        (connection.session, _of("server", "session")),
+        (connection.readable, _of("server", "readable")),
+        (connection.connect, _of("server", "connect")),
+        (catalog.tables, _of("server", "facts")),
+        (catalog.tables_and_end, _of("server", "facts_and_end")),
+        (catalog.wait_until_visible, _no_preflight),
+        (slots.find, _of("server", "find")),
+        (slots.health, _of("server", "health")),
+        (slots.create, _of("server", "create")),
+        (servers.look, _of("server", "look")),
+        (servers.check, _no_preflight),
+        (preflight.check, _no_preflight),
+        (preflight.in_use, _in_use),
+        (toast.read, _of("server", "toasted")),
+        (publications.capture_of, _capture),
+        (keyset_reader.KeysetReader, _reader),
+        (confluent_kafka.Producer, _producer),
+        (admin_client.admin_client, _admin),
+        (lmdb_environment.LmdbEnvironment, _environment),
+        (lmdb_environment.discard, _of("disk", "discard")),
+        (lock.FolderLock, _lock),
+        (lock.holder, _of("disk", "holder")),
+        (slots.drop, _of("server", "drop")),
+        (slots.copy, _of("server", "copy")),
+        (capture.Capture, _capture),
+    ]
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Replace them, in all modules that are loaded, until the end of the block."""
+    before: list[tuple[Any, str, object]] = []
+    fakes = {id(real): fake for real, fake in replaced()}
+    loaded = [one for name, one in sys.modules.items() if name.startswith("walstream")]
+    for module in loaded:
+        for name, found in list(vars(module).items()):
+            fake = fakes.get(id(found))
+            if fake is not None:
+                before.append((module, name, found))
+                setattr(module, name, fake)
+    logging = structlog.get_config()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(50),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        for module, name, found in before:
+            setattr(module, name, found)
+        structlog.configure(**logging)
+
+
+_ = AdminClient, ordered_producer

@@ -1,0 +1,341 @@
+"""A Kafka as a producer sees it: partitions, acknowledgements, outages, zombies."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException
+
+from tests.simulation.host import SimFuture
+from tests.simulation.world import Process, World
+
+LIMIT: Final = 1_048_588
+DENIED: Final = "b"  # the sink whose rights are taken away
+_QUEUE: Final = 12  # records of a producer: few, so that it is full now and then
+_NONE_LEFT: Final = KafkaError._PURGE_QUEUE
+_IN_FLIGHT: Final = KafkaError._PURGE_INFLIGHT
+_TIMED_OUT: Final = KafkaError._TIMED_OUT
+_BATCH: Final = 4
+
+
+class Record(NamedTuple):
+    """A record as it lies in a partition."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, Any], ...]
+
+
+@dataclass(eq=False)
+class Pending:
+    """A record in a producer, and who hears of it."""
+
+    record: Record
+    hear: Callable[..., None]
+    sent: bool = False  # a broker may have it
+    appended: bool = False
+    over: bool = False  # reported
+
+
+@dataclass
+class SimTopic:
+    name: str
+    number: int
+    partitions: list[list[Record]]
+
+
+class SimMessage:
+    """The message of a delivery report."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    def topic(self) -> str:
+        return self.record.topic
+
+    def partition(self) -> int:
+        return self.record.partition
+
+
+class SimCluster:
+    """Brokers: topics, and whether and how fast they answer."""
+
+    def __init__(self, world: World, partitions: Callable[[str], int]) -> None:
+        self.world = world
+        self.topics: dict[str, SimTopic] = {}
+        self.producers: list[SimProducer] = []
+        self.away_until = 0.0
+        self.denied_until = 0.0  # records of one sink are refused
+        self.slow: dict[tuple[str, int], float] = {}  # until when
+        self.appended: Callable[[Record], None] = lambda _record: None
+        self._partitions = partitions
+        self._made = 0
+
+    @property
+    def away(self) -> bool:
+        return self.world.now < self.away_until
+
+    def create(self, name: str) -> SimTopic:
+        if name not in self.topics:
+            self._made += 1
+            parts: list[list[Record]] = [[] for _ in range(self._partitions(name))]
+            self.topics[name] = SimTopic(name, self._made, parts)
+        return self.topics[name]
+
+    def append(self, record: Record) -> None:
+        self.topics[record.topic].partitions[record.partition].append(record)
+        self.world.note(f"append {record.topic} {record.partition} {record.value!r}")
+        self.appended(record)
+
+    def delay(self, topic: str, partition: int) -> float:
+        """Draw how long a request takes, or waits for an outage to end."""
+        draw = self.world.random
+        until = max(self.away_until, self.slow.get((topic, partition), 0.0))
+        waits = max(0.0, until - self.world.now)
+        return waits + draw.choice((0.0005, 0.001, 0.003, 0.01))
+
+    def lose(self, owner: Process) -> None:
+        """Let what a killed process had on the wire arrive, up to a point, now."""
+        for producer in self.producers:
+            if producer.owner is owner:
+                producer.die()
+        self.producers = [one for one in self.producers if one.owner is not owner]
+
+
+class SimProducer:
+    """An idempotent producer: per partition in order, each record once."""
+
+    def __init__(
+        self, cluster: SimCluster, properties: Mapping[str, object], **_: object
+    ) -> None:
+        self._cluster = cluster
+        # what fails for good stops the producer: no later record is sent
+        self._gapless = bool(properties.get("enable.gapless.guarantee"))
+        self._world = world = cluster.world
+        world.port("producer made")
+        self.owner = world.owner
+        self._queues: dict[tuple[str, int], deque[Pending]] = {}
+        self._busy: set[tuple[str, int]] = set()
+        self._reports: deque[tuple[Pending, KafkaError | None]] = deque()
+        self._open = 0
+        self.fatal: KafkaError | None = None
+        self.failing = 0  # so many of the next records are refused
+        cluster.producers.append(self)
+
+    def __len__(self) -> int:
+        return self._open
+
+    def produce(  # noqa: PLR0913, PLR0917 - confluent_kafka's own
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        partition: int = -1,
+        callback: Callable[..., None] = lambda *_: None,
+        _on_delivery: object = None,
+        timestamp: int = 0,
+        headers: Iterable[tuple[str, Any]] = (),
+    ) -> None:
+        self._world.port("produce")
+        if self.fatal is not None:
+            raise KafkaException(self.fatal)
+        if self._open >= _QUEUE:
+            raise BufferError
+        record = Record(topic, partition, key, value, tuple(headers))
+        self._open += 1
+        place = topic, partition
+        self._queues.setdefault(place, deque()).append(Pending(record, callback))
+        self._send(place)
+
+    def _send(self, place: tuple[str, int]) -> None:
+        if place in self._busy or not self._queues.get(place):
+            return
+        self._busy.add(place)
+        self._world.at(
+            self._cluster.delay(*place), lambda: self._request(place), self.owner
+        )
+
+    def _request(self, place: tuple[str, int]) -> None:
+        """Put a batch on the wire."""
+        queue = self._queues[place]
+        batch = [queue[at] for at in range(min(len(queue), _BATCH))]
+        for pending in batch:
+            pending.sent = True
+        delay = self._cluster.delay(*place)
+        self._world.at(delay, lambda: self._append(place, batch))
+
+    def _append(self, place: tuple[str, int], batch: list[Pending]) -> None:
+        if self._cluster.away:  # the request is repeated: brokers know what they have
+            self._world.at(
+                self._cluster.delay(*place), lambda: self._append(place, batch)
+            )
+            return
+        if self._world.now < self._cluster.denied_until and place[0][0] == DENIED:
+            denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right")
+            self._world.at(0.0, lambda: self._answer(place, batch, denied), self.owner)
+            return
+        if self.failing and any(not pending.over for pending in batch):
+            self.failing -= 1
+            cause = KafkaError(KafkaError.UNKNOWN, "the record was given up")
+            if self._world.random.random() < 0.5:
+                self._store(batch)  # the answer alone was lost
+            self._world.at(0.0, lambda: self._answer(place, batch, cause), self.owner)
+            return
+        self._store(batch)
+        delay = self._cluster.delay(*place)
+        self._world.at(delay, lambda: self._answer(place, batch, None), self.owner)
+
+    def _store(self, batch: list[Pending]) -> None:
+        for pending in batch:
+            if not pending.appended:
+                pending.appended = True
+                self._cluster.append(pending.record)
+
+    def _answer(
+        self, place: tuple[str, int], batch: list[Pending], error: KafkaError | None
+    ) -> None:
+        self._busy.discard(place)
+        queue = self._queues[place]
+        for pending in batch:
+            if queue and queue[0] is pending:
+                queue.popleft()
+            self._report(pending, error)
+        if error is not None and self._gapless:
+            self.fail()
+        self._send(place)
+
+    def _report(self, pending: Pending, error: KafkaError | None) -> None:
+        if not pending.over:
+            pending.over = True
+            self._reports.append((pending, error))
+
+    def poll(self, timeout: float = 0.0) -> int:
+        self._world.port("poll reports")
+        if timeout:
+            self._world.wait(lambda: bool(self._reports), timeout)
+        else:
+            self._world.wait(lambda: False, 0.0)
+        served = 0
+        while self._reports:
+            pending, error = self._reports.popleft()
+            self._open -= 1
+            served += 1
+            pending.hear(error, SimMessage(pending.record))
+        if self.fatal is not None:
+            raise KafkaException(self.fatal)
+        return served
+
+    def flush(self, timeout: float = 0.0) -> int:
+        self._world.port("flush")
+        self._world.wait(lambda: not self._open or bool(self._reports), timeout)
+        self.poll(0)
+        return self._open
+
+    def purge(self) -> None:
+        """Drop all; what is on the wire may arrive, before what others send later."""
+        self._world.port("purge")
+        waiting = [one for queue in self._queues.values() for one in queue]
+        self.die()
+        for pending in waiting:
+            code = _IN_FLIGHT if pending.sent else _NONE_LEFT
+            self._report(pending, KafkaError(code, "purged"))
+
+    def fail(self) -> None:
+        """Have a fatal error, as brokers that forgot the producer cause it."""
+        if self.fatal is None:
+            code = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+            self.fatal = KafkaError(code, "the producer is fenced", fatal=True)
+            for queue in self._queues.values():
+                for pending in [one for one in queue if not one.sent]:
+                    self._report(pending, KafkaError(_NONE_LEFT, "purged"))
+                    queue.remove(pending)
+
+    def die(self) -> None:
+        """Let a part of what is on the wire arrive, in order; lose the rest."""
+        for queue in self._queues.values():
+            sent = [one for one in queue if one.sent and not one.appended]
+            arrives = self._world.random.randint(0, len(sent))
+            self._store(sent[:arrives])
+            for pending in sent[arrives:]:
+                pending.appended = True  # it never will
+            queue.clear()
+
+    def list_topics(self, _topic: str, _timeout: float) -> None:
+        pass
+
+
+@dataclass
+class SimAdmin:
+    """The client that asks about topics."""
+
+    cluster: SimCluster
+    waits: list[float] = field(default_factory=list)
+
+    def _soon(self, answer: Callable[[], object], timeout: float) -> SimFuture:
+        world = self.cluster.world
+        world.port("ask Kafka")
+        future = SimFuture(world)
+        delay = self.cluster.delay("", 0)
+        if delay > timeout:
+            error = KafkaException(KafkaError(_TIMED_OUT, "no answer"))
+            world.at(timeout, lambda: _fail(future, error))
+            return future
+
+        def tell() -> None:
+            try:
+                future.set_result(answer())
+            except KafkaException as error:
+                future.set_exception(error)
+
+        world.at(delay, tell)
+        return future
+
+    def poll(self, _timeout: float) -> int:
+        return 0
+
+    def describe_topics(self, asked: Any, *, request_timeout: float) -> dict[str, Any]:
+        def described(name: str) -> object:
+            topic = self.cluster.topics.get(name)
+            if topic is None:
+                code = KafkaError.UNKNOWN_TOPIC_OR_PART
+                raise KafkaException(KafkaError(code, "unknown topic"))
+            return SimpleNamespace(topic_id=topic.number, partitions=topic.partitions)
+
+        return {
+            name: self._soon(lambda name=name: described(name), request_timeout)  # type: ignore[misc]
+            for name in asked.topic_names
+        }
+
+    def describe_configs(
+        self, resources: list[Any], *, request_timeout: float
+    ) -> dict[Any, Any]:
+        config = {
+            "max.message.bytes": SimpleNamespace(value=str(LIMIT)),
+            "cleanup.policy": SimpleNamespace(value="delete"),
+            "retention.ms": SimpleNamespace(value="-1"),
+        }
+        return {one: self._soon(lambda: config, request_timeout) for one in resources}
+
+    def create_topics(
+        self, new: list[Any], *, request_timeout: float
+    ) -> dict[str, Any]:
+        def created(name: str) -> None:
+            self.cluster.create(name)
+
+        return {
+            one.topic: self._soon(lambda name=one.topic: created(name), request_timeout)  # type: ignore[misc]
+            for one in new
+        }
+
+    def describe_cluster(self, *, request_timeout: float) -> SimFuture:
+        nodes = SimpleNamespace(nodes=[SimpleNamespace(id=1)])
+        return self._soon(lambda: nodes, request_timeout)
+
+
+def _fail(future: SimFuture, error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,291 @@
+"""One schedule, run: the lives of the program, until everything has arrived."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.simulation.checker import Checker, phase_of, read
+from tests.simulation.consumer import SimGroup
+from tests.simulation.disk import Documents, SimDisk
+from tests.simulation.faults import EDITS, FAULTS, STATE
+from tests.simulation.host import process_in, stop_of
+from tests.simulation.installation import PARTITIONS, configuration, parts
+from tests.simulation.kafka import SimCluster
+from tests.simulation.schedule import TABLES, Schedule
+from tests.simulation.server import SimServer
+from tests.simulation.tables import SimTable
+from tests.simulation.world import Killed, Process, Violation, World
+from walstream.config.run_options import Options
+from walstream.errors import PermissionLacking, WalstreamError
+from walstream.pipeline.shutdown import Stop
+from walstream.service.worker import Worker
+from walstream.sources.postgres.detached.detached_sink import AWAY
+from walstream.sources.postgres.runner import PostgresRunner
+
+_LIVE_WITHIN_S: Final = 150.0
+_AFTER_S: Final = 1e-6
+
+
+@dataclass
+class Outcome:
+    """How a schedule went."""
+
+    violation: str = ""
+    stopped: str = ""  # the error that an edit led to
+    digest: int = 0
+    lives: int = 0
+    detached: int = 0
+    records: int = 0
+    repeated: int = 0
+    calls: dict[str, int] = field(default_factory=dict)
+
+
+class Run:
+    """A schedule on its way."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.world = world = World(schedule.seed)
+        tables = [SimTable(101 + at, name) for at, name in enumerate(TABLES)]
+        read = {name.rstrip("!") for _, name in schedule.reads}
+        for table in tables:
+            if table.full_name in read:
+                table.fill(5)
+        self.server: SimServer = SimServer(world, tables)
+        self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
+        self.disk = SimDisk(world)
+        self.checker = Checker(self.server, self.cluster)
+        self.disk.written = self._written
+        self.disk.discarded = self.checker.discarded
+        self.yesterday: Documents = {}
+        self.kills = list(schedule.kills)
+        self._freezes = list(schedule.freezes)
+        self._count = 0  # of calls since the last kill
+        self.process = process_in(world)
+        self._away: dict[str, tuple[Process, Stop]] = {}  # workers of detached sinks
+        self.detached = 0  # sinks, over all
+        self.stop: Stop | None = None
+        self._edited = ""
+        self._begun = False
+        self._over = False
+        self._away_error = ""
+        self._asked = 0  # wishes of an operator that were not heard yet
+        self._worker: Worker | None = None
+        world.nemesis = self._strike
+
+    def _written(self, folder: str, documents: Documents) -> None:
+        self.checker.written(folder, documents)
+        if not self._begun and "position" in documents:
+            self._begun = True
+            self.yesterday = documents
+            self._begin()
+
+    def _begin(self) -> None:
+        """Let the schedule's time begin, now that there is a slot."""
+        world = self.world
+        last = 0.0
+        for at, seed in self.schedule.commits:
+            world.at(at, lambda seed=seed: self._commit(seed))  # type: ignore[misc]
+            last = max(last, at)
+        for at, what in self.schedule.faults:
+            world.at(at, lambda what=what: self._fault(what))  # type: ignore[misc]
+            last = max(last, at)
+        for at, name in self.schedule.reads:
+            world.at(at, lambda name=name: self.ask(name))  # type: ignore[misc]
+            last = max(last, at)
+        world.at(last + 1.0, self._rest)
+        world.at(0.5, self._supervise)
+
+    def ask(self, name: str) -> None:
+        """Have a table read, as an operator does, who repeats what was not answered."""
+        done: list[str] = []
+
+        def ask() -> None:
+            part = self._worker._part if self._worker else None
+            if isinstance(part, PostgresRunner):
+                table, replaces = name.rstrip("!"), name.endswith("!")
+                done.append(part.backfill([table], replace=replaces, where=""))
+
+        def again() -> None:
+            if done != [""]:
+                done.clear()
+                self.world.at(0.0, ask, self.process)
+                self.world.at(0.3, again)
+            else:
+                self._asked -= 1
+
+        self._asked += 1
+        again()
+
+    def _commit(self, seed: int) -> None:
+        self.server.commit(seed)
+        if seed % 5 == 0:
+            self.server.grow()
+        if seed % 7 == 0:
+            self.server.checkpoint()
+
+    def _fault(self, what: str) -> None:
+        self.world.note(what)
+        if what in EDITS:
+            self._edited = what
+        (FAULTS | EDITS)[what](self)
+
+    # the nemesis at each call of a port
+
+    def _strike(self, _name: str) -> None:
+        self._count += 1
+        if self.kills and self._count >= self.kills[0]:
+            self.kills.pop(0)
+            self.kill(self.world.owner or self.process)
+            raise Killed
+        if self._freezes and self._count >= self._freezes[0][0]:
+            seconds = self._freezes.pop(0)[1]
+            process = self.world.owner or self.process
+            # nothing of it runs before this very call goes on
+            process.frozen_until = self.world.now + seconds + _AFTER_S
+            self.world.wait(lambda: False, seconds)
+
+    def kill(self, process: Process) -> None:
+        self._count = 0
+        process.dead = True
+        self.world.note(f"killed {process.name}")
+        self.cluster.lose(process)
+        self.server.cut(process)
+
+    # what the supervisor does
+
+    def _supervise(self) -> None:
+        """Keep a worker for each sink that is detached."""
+        documents = self.disk.folders.get(STATE, {})
+        for sink in PARTITIONS:
+            alive = sink in self._away and not self._away[sink][0].dead
+            if not alive and phase_of(documents, sink) == AWAY:
+                self._start(sink)
+        self.world.at(0.5, self._supervise)
+
+    def _start(self, sink: str) -> None:
+        process = process_in(self.world, sink)
+        self.detached += 1
+        with self.world.owned(process):
+            stop = stop_of(self.world)
+        self._away[sink] = process, stop
+
+        def run() -> None:
+            try:
+                Worker(configuration(), "app", Options(sink=sink), stop).run()
+            except WalstreamError as error:
+                if not self._edited:
+                    Violation(f"the worker of sink {sink} stopped: {error!r}")
+            finally:
+                process.dead = True
+
+        self.world.note(f"worker of {sink}")
+        self.world.spawn(process, run)
+
+    def _rest(self) -> None:
+        """Let nothing go wrong any more; wait until everything has arrived."""
+        self.kills.clear()
+        self._freezes.clear()
+        self.server.down_until = self.cluster.away_until = self.disk.full_until = 0.0
+        self.cluster.denied_until = 0.0
+        self.disk.failing = 0
+        self.server.roll_back()
+        self.cluster.slow.clear()
+        for producer in self.cluster.producers:
+            producer.failing = 0
+        self._deadline = self.world.now + _LIVE_WITHIN_S
+        self._look()
+
+    def _look(self) -> None:
+        reading = any(
+            name.startswith(("beside/", "away/")) for name in self.disk.folders[STATE]
+        )
+        if (
+            self.checker.arrived
+            and not (reading or self._asked)
+            and self.stop is not None
+        ):
+            self.world.note("arrived")
+            self._over = True
+            self.stop.request()
+        elif self.world.now > self._deadline:
+            self._away_error = self._given_up() if self._edited else ""
+            if not self._away_error or self.stop is None:
+                raise Violation(f"liveness: {self.checker.state()}")
+            self._over = True
+            self.stop.request()
+        else:
+            self.world.at(0.5, self._look)
+
+    def _given_up(self) -> str:
+        """Return why the worker of a sink cannot go on: an operator is asked for."""
+        for sink in self._away:
+            folder = self.disk.folders.get(f"{STATE}/away/{sink}", {})
+            error = read(folder, "error")
+            if error and phase_of(self.disk.folders[STATE], sink) == AWAY:
+                return str(error["error"])
+        return ""
+
+    # the lives of the program
+
+    def run(self) -> Outcome:
+        outcome = Outcome()
+        Violation.first = ""
+        parts.server, parts.cluster, parts.disk = self.server, self.cluster, self.disk
+        try:
+            while not self._live(outcome):
+                self.world.wait(lambda: False, self.world.random.choice((0.05, 1.5)))
+            if not outcome.stopped:
+                self.checker.folded()
+                self._consume()
+        except (Violation, Killed):
+            outcome.violation = Violation.first
+        except Exception as error:  # noqa: BLE001 - none may leave the program
+            outcome.violation = f"a defect: {error!r}"
+        finally:
+            self.world.finish()
+        outcome.detached = self.detached
+        outcome.digest = self.world.digest
+        outcome.records = self.checker.records
+        outcome.repeated = self.checker.repeated
+        outcome.calls = dict(self.world.calls)
+        return outcome
+
+    def _consume(self) -> None:
+        """Have consumers read what is there."""
+        group = SimGroup(self.cluster, "a.", self.schedule.seed)
+        group.run()
+        group.check({one.full_name: one.rows for one in self.server.tables})
+
+    def _live(self, outcome: Outcome) -> bool:
+        """Run the program until it ends; False: it was killed."""
+        outcome.lives += 1
+        self.process = process_in(self.world)
+        with self.world.owned(self.process):
+            self.stop = stop_of(self.world)
+            self._worker = Worker(configuration(), "app", Options(), self.stop)
+            try:
+                self._worker.run()
+            except Killed:
+                if Violation.first:
+                    raise
+                return False
+            except WalstreamError as error:
+                if isinstance(error, PermissionLacking):
+                    # an operator gives the right, and starts it again
+                    self.cluster.denied_until = 0.0
+                    return False
+                if not self._edited:
+                    raise Violation(f"it stopped: {error!r}") from error
+                outcome.stopped = str(error)
+            finally:
+                self.process.dead = True
+                self.stop = self._worker = None
+        outcome.stopped = outcome.stopped or self._away_error
+        if not outcome.stopped:
+            self.checker.ended(STATE, self.disk.folders.get(STATE, {}))
+        return self._over or bool(outcome.stopped)
+
+
+def run(schedule: Schedule) -> Outcome:
+    """Run one schedule; the ports have to be `installed`."""
+    return Run(schedule).run()

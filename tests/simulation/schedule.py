@@ -1,0 +1,62 @@
+"""One schedule: what is written, what goes wrong and when, drawn from a seed."""
+
+import random
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+import orjson
+
+from tests.simulation.faults import EDITS, FAULTS
+
+TABLES: Final = ("one", "two", "three")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule, written so that parts of it can be left out."""
+
+    seed: int  # of all that is drawn on the way: delays, pieces
+    commits: list[tuple[float, int]]  # when, and the seed of what is written
+    faults: list[tuple[float, str]]  # when, and what
+    kills: list[int]  # after so many calls of ports: SIGKILL
+    freezes: list[tuple[int, float]]  # after so many calls, and for how long
+    # when, and which table is to be read beside the stream; "!": and replaced
+    reads: list[tuple[float, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, seed: int) -> "Schedule":
+        """Draw one."""
+        draw = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        span = draw.choice((0.5, 3.0, 3.0, 20.0))
+        times = sorted(draw.uniform(0, span) for _ in range(draw.choice((3, 8, 20))))
+        kinds = draw.sample(list(FAULTS), draw.randint(0, 4))
+        faults = [
+            (round(draw.uniform(0, span), 4), draw.choice(kinds))
+            for _ in range(draw.choice((0, 2, 4)) if kinds else 0)
+        ]
+        if draw.random() < 0.08:
+            faults.append((round(draw.uniform(0, span), 4), draw.choice(list(EDITS))))
+        most = draw.choice((60, 300, 1500))
+        kills = [draw.randint(1, most) for _ in range(draw.choice((0, 1, 1, 2, 4)))]
+        freezes = (
+            [(draw.randint(1, most), draw.choice((0.5, 5.0, 45.0)))]
+            if draw.random() < 0.1
+            else []
+        )
+        reads: list[tuple[float, str]] = []
+        if draw.random() < 0.3:
+            names = [f"public.{name}" for name in TABLES]
+            names += draw.sample([f"public.{name}!" for name in TABLES], 1)
+            reads = [(round(draw.uniform(0, span), 4), name) for name in names]
+        commits = [(round(at, 4), draw.getrandbits(32)) for at in times]
+        return cls(seed, commits, sorted(faults), kills, freezes, sorted(reads))
+
+    def to_json(self) -> str:
+        return orjson.dumps(asdict(self)).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Schedule":
+        found = orjson.loads(text)
+        for name in ("commits", "faults", "freezes", "reads"):
+            found[name] = [tuple(one) for one in found.get(name, ())]
+        return cls(**found)

@@ -1,0 +1,99 @@
+"""Schedules of one seed each: nothing is violated, and a seed is one history."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from tests.simulation.faults import EDITS, FAULTS
+from tests.simulation.installation import installed
+from tests.simulation.rules import RULES, taken_out
+from tests.simulation.run import run
+from tests.simulation.schedule import Schedule
+from tests.simulation.search import shortest
+
+SCHEDULES: Final = 120
+_MOST: Final = 120  # schedules until a rule that is out has to be missed
+
+
+@pytest.fixture(autouse=True)
+def ports() -> Iterator[None]:
+    with installed():
+        yield
+
+
+def test_schedules_violate_nothing() -> None:
+    lives = repeated = 0
+    calls: Counter[str] = Counter()
+    for seed in range(SCHEDULES):
+        outcome = run(Schedule.of(seed))
+        assert not outcome.violation, f"seed {seed}: {outcome.violation}"
+        lives += outcome.lives
+        repeated += outcome.repeated
+        calls.update(outcome.calls)
+    # what the search is about happened
+    assert lives > SCHEDULES * 3 // 2
+    assert repeated > SCHEDULES
+    assert {"write", "fsync", "written", "produce", "status", "purge"} <= calls.keys()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_that_is_out_is_missed(rule: str) -> None:
+    drawn = (Schedule.of(seed) for seed in range(100_000))
+    tried = 0
+    with taken_out(rule):
+        for schedule in drawn:
+            if not RULES[rule].concerns(schedule):
+                continue
+            tried += 1
+            assert tried <= _MOST, f"{rule}: nobody missed it"
+            if run(schedule).violation:
+                return
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, *EDITS])
+def test_each_fault_happens_without_a_violation(fault: str) -> None:
+    calm = replace(Schedule.of(3), faults=[(0.3, fault)], kills=[], freezes=[])
+    outcome = run(calm)
+    assert not outcome.violation
+    assert bool(outcome.stopped) == (fault in {"drop slot", "yesterday"})
+
+
+def test_a_seed_is_one_history_whatever_order_sets_have() -> None:
+    code = (
+        "from tests.simulation.installation import installed\n"
+        "from tests.simulation.run import run\n"
+        "from tests.simulation.schedule import Schedule\n"
+        "with installed(): print([run(Schedule.of(seed)).digest for seed in range(8)])"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": number},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for number in ("1", "2")
+    }
+    here = [run(Schedule.of(seed)).digest for seed in range(8)]
+    assert told == {f"{here}\n"}
+
+
+def test_what_fails_is_made_short_and_can_be_written_down() -> None:
+    schedule = Schedule.of(1)
+    with taken_out("stored before it is confirmed"):
+        violation = run(schedule).violation
+        short = shortest(schedule, violation)
+        assert run(short).violation.startswith("I1")
+        again = Schedule.from_json(short.to_json())
+        assert again == short
+        assert run(again).digest == run(short).digest
+    assert len(short.commits) < len(schedule.commits)
+    assert [*short.kills, *short.faults, *short.freezes] == []
+    assert not run(short).violation

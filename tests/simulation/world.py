@@ -1,0 +1,244 @@
+"""One virtual clock and scheduler: time passes only where somebody waits.
+
+A thread pool's task is an event of the scheduler; a wait of the program runs events
+until what it waits for is there, or its time is over. What goes on beside it for long,
+a second process, has a stack of its own (`Fiber`), which runs while the scheduler lets
+it. So one seed gives one order of everything.
+"""
+
+import random
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from threading import Semaphore, Thread
+from typing import ClassVar, Final
+
+from walstream.telemetry import runtime
+from walstream.telemetry.runtime import Runtime
+
+EPOCH: Final = 1_800_000_000.0
+_PULSE_S: Final = 0.25
+_MOST_EVENTS: Final = 200_000
+_FIRST_DESCRIPTOR: Final = 1 << 20  # no file of the machine has such a number
+
+Nemesis = Callable[[str], None]
+
+
+class Killed(BaseException):
+    """The process got SIGKILL: what it still does on its way out has no effect."""
+
+
+class Violation(BaseException):
+    """A checker found what may not be; the first counts, whatever comes of it."""
+
+    first: ClassVar[str] = ""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        Violation.first = Violation.first or what
+
+
+@dataclass(eq=False)
+class Process:
+    """One life of a program, to which events belong; they end with it."""
+
+    runtime: Runtime
+    name: str = ""
+    dead: bool = False
+    frozen_until: float = 0.0
+
+    def awake(self, now: float) -> bool:
+        return self.frozen_until <= now
+
+
+class Fiber:
+    """A stack of its own: a thread of which no code runs but while others wait."""
+
+    def __init__(self, world: "World", owner: Process, run: Callable[[], None]) -> None:
+        self.owner = owner
+        self.over: Callable[[], bool] = lambda: True  # may it go on?
+        self.ended = False
+        self._world = world
+        self._run = run
+        self._turn, self._back = Semaphore(0), Semaphore(0)
+        Thread(target=self._live, daemon=True).start()
+
+    def _live(self) -> None:
+        self._turn.acquire()
+        try:
+            if not self.owner.dead:
+                self._run()
+        except (Killed, Violation):
+            pass
+        except BaseException as error:  # noqa: BLE001 - it is the schedule's outcome
+            Violation(f"a defect: {error!r}")
+        self.ended = True
+        self._back.release()
+
+    def go_on(self) -> None:
+        """Let it run until it waits again."""
+        world, before = self._world, self._world.fiber
+        world.fiber = self
+        with world.owned(self.owner):
+            self._turn.release()
+            self._back.acquire()
+        world.fiber = before
+
+    def wait(self, over: Callable[[], bool]) -> None:
+        """Let the others run until something is so; called by itself alone."""
+        self.over = over
+        self._back.release()
+        self._turn.acquire()
+        if self.owner.dead or Violation.first:
+            raise Killed
+
+
+class World:
+    """Clock, events and randomness of one schedule."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        self.now = 0.0
+        self.wall = EPOCH  # what the wall clock shows more than `now`
+        self.events: list[tuple[float, int, Process | None, Callable[[], None]]] = []
+        self.fibers: list[Fiber] = []
+        self.fiber: Fiber | None = None  # that runs now
+        self._numbers = 0
+        self.ran = 0
+        self.owner: Process | None = None  # the process that runs now
+        self.nemesis: Nemesis | None = None
+        self.calls: Counter[str] = Counter()  # of ports
+        self.digest = 0  # of all that happened, in order
+        self.descriptors: dict[int, Callable[[], bool]] = {}  # is it readable?
+
+    def at(
+        self, delay: float, act: Callable[[], None], owner: Process | None = None
+    ) -> None:
+        """Have something happen after a while."""
+        self._numbers += 1
+        heappush(self.events, (self.now + delay, self._numbers, owner, act))
+
+    def port(self, name: str) -> None:
+        """Pass a call of a port, or what a nemesis makes of it."""
+        owner = self.owner
+        if Violation.first or (owner is not None and owner.dead):
+            raise Killed
+        self.calls[name] += 1
+        if self.nemesis is not None:
+            self.nemesis(name)
+
+    def note(self, what: str) -> None:
+        """Add to the digest by which two runs are compared."""
+        self.digest = zlib.crc32(f"{self.now:.6f} {what}".encode(), self.digest)
+
+    def wait(self, over: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Let time pass until something is so; False: it was not in time."""
+        deadline = float("inf") if timeout is None else self.now + timeout
+        waiting = self.owner
+        if waiting is not None and waiting.dead:
+            raise Killed
+        if self.fiber is not None:
+            if timeout is not None:
+                self.at(timeout, nothing)
+            if not over():
+                self.fiber.wait(lambda: over() or self.now >= deadline)
+            return over()
+        while not over():
+            if self.fibers and self._let_go_on():
+                continue
+            if not self.step(deadline):
+                if deadline == float("inf"):
+                    raise Violation("a wait that nothing ends")
+                self.now = max(self.now, deadline)
+                return over()
+            if waiting is not None and waiting.dead:
+                raise Killed
+        return True
+
+    def finish(self) -> None:
+        """End every stack that is left."""
+        for fiber in self.fibers:
+            fiber.owner.dead = True
+            while not fiber.ended:
+                fiber.go_on()
+        self.fibers.clear()
+
+    def step(self, deadline: float) -> bool:
+        """Run the next event that is due by then."""
+        events = self.events
+        if not events or events[0][0] > deadline:
+            return False
+        self.ran += 1
+        if self.ran > _MOST_EVENTS:
+            raise Violation("liveness: it never comes to rest")
+        time, _, owner, act = heappop(events)
+        self.now = max(self.now, time)
+        if owner is None:
+            act()
+        elif not owner.dead:
+            if owner.awake(self.now):
+                self._act(owner, act)
+            else:
+                self.at(owner.frozen_until - self.now, act, owner)
+        return True
+
+    def _act(self, owner: Process, act: Callable[[], None]) -> None:
+        """Run an event of a process; its end is not that of the one that waits."""
+        waiting = self.owner
+        try:
+            with self.owned(owner):
+                act()
+        except Killed:
+            if owner is waiting or Violation.first:
+                raise
+
+    @contextmanager
+    def owned(self, owner: Process) -> Iterator[None]:
+        """Have a process run."""
+        before, self.owner = self.owner, owner
+        try:
+            if before is owner:
+                yield
+            else:
+                with runtime.use(owner.runtime):
+                    yield
+        finally:
+            self.owner = before
+
+    def spawn(self, owner: Process, run: Callable[[], None]) -> Fiber:
+        """Give a process, or a thread of it, a stack of its own."""
+        fiber = Fiber(self, owner, run)
+        self.fibers.append(fiber)
+        return fiber
+
+    def _let_go_on(self) -> bool:
+        """Let the first fiber run that waits for nothing; False: there is none."""
+        for fiber in self.fibers:
+            if fiber.owner.dead or (fiber.owner.awake(self.now) and fiber.over()):
+                fiber.go_on()
+                if fiber.ended:
+                    self.fibers.remove(fiber)
+                if Violation.first:
+                    raise Killed
+                return True
+        return False
+
+    def sleep(self, seconds: float) -> None:
+        self.port("sleep")
+        self.wait(lambda: False, seconds)
+
+    def descriptor(self, readable: Callable[[], bool]) -> int:
+        number = _FIRST_DESCRIPTOR + len(self.descriptors)
+        self.descriptors[number] = readable
+        return number
+
+
+def nothing() -> None:
+    """Wake the scheduler."""
+
+
+def void(_: object) -> None:
+    """Drop an answer."""
