@@ -13,6 +13,7 @@ from walstream.config.sink import HandledSink
 from walstream.errors import ConfigError, Repair
 from walstream.op import Table
 from walstream.postgres.catalog import TableFacts
+from walstream.postgres.table_pattern import unmatched
 from walstream.records.handlers.chain import Chain, Spec, is_outbox
 from walstream.records.named_topics import MAX_NAMED_TOPICS
 from walstream.records.router import matches
@@ -68,6 +69,22 @@ def handler_problems(
                     repair=error.repair,
                 ),
             )
+
+
+def idle_patterns(
+    routers: Routers, captured: Iterable[TableFacts]
+) -> Iterator[tuple[str, str, str]]:
+    """Name, with the sink, each pattern of its handlers that matches no table, and why.
+
+    Such a handler does nothing, and who misspelt it would believe that it does.
+    """
+    names = [table.full_name for table in captured]
+    if not names:
+        return  # nothing is sent, which is said elsewhere
+    for name, sink in {**routers.routed, **routers.packaged}.items():
+        patterns = {pattern for one in sink.handlers for pattern in one.tables}
+        for pattern, what in unmatched(sorted(patterns), names).items():
+            yield name, pattern, what
 
 
 def _problems(

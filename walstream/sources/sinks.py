@@ -38,7 +38,12 @@ from walstream.records.handlers import OUTBOX
 from walstream.records.handlers.chain import Chain, is_outbox
 from walstream.sources.context import SourceContext
 from walstream.sources.epoch import epoch_of
-from walstream.sources.handlers import handler_problems, handler_specs, max_topics
+from walstream.sources.handlers import (
+    handler_problems,
+    handler_specs,
+    idle_patterns,
+    max_topics,
+)
 from walstream.sources.routers import Routers
 from walstream.telemetry.fields import SINK, TOPIC
 from walstream.telemetry.meter import Meter
@@ -92,12 +97,19 @@ class SinkSet:
         return any(one.messages.prefixes for one in self._routers.configs.values())
 
     def check(self, captured: Iterable[TableFacts]) -> None:
-        """Refuse partition keys that some record could not have."""
+        """Refuse partition keys that some record could not have.
+
+        Log what of the handlers has no effect.
+        """
         tables = list(captured)
         for _, problem in self._routers.problems(tables):
             raise problem
         for _, error in handler_problems(self._routers, tables):
             raise error
+        for name, pattern, what in idle_patterns(self._routers, tables):
+            _log.warning(
+                f"pattern of a handler {what}", **{SINK: name}, pattern=pattern
+            )
 
     def expect(self, schema: str, table: str) -> None:
         """Look at the topics of one more table from the start."""

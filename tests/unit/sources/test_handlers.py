@@ -12,6 +12,7 @@ from walstream.postgres.catalog import TableFacts
 from walstream.sources.handlers import (
     handler_problems,
     handler_specs,
+    idle_patterns,
     is_backfilled,
     max_topics,
     outbox_sinks,
@@ -121,6 +122,17 @@ def test_a_filter_knows_a_renamed_column(tmp_path: Path) -> None:
 
 def test_of_no_table_nothing_is_said(tmp_path: Path) -> None:
     assert problems(tmp_path, DROP.format("typo")) == []
+
+
+def test_a_pattern_without_a_table_is_named_with_what_may_be_meant(
+    tmp_path: Path,
+) -> None:
+    handler = 'kind = "passthrough"\ntables = ["public.t*", "public.ordres"]'
+    routers = Routers(configured(tmp_path, handler), "app")
+    found = idle_patterns(routers, [table(), table("orders")])
+    said = "matches no table; did you mean 'public.orders'?"
+    assert list(found) == [("log", "public.ordres", said)]
+    assert not list(idle_patterns(routers, []))
 
 
 def test_what_is_made_of_it_is_what_was_written(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
 from walstream.records.handlers.chain import is_outbox
 from walstream.records.router import Unmapped
 from walstream.service import feature_support
-from walstream.sources.handlers import handler_problems, handler_specs
+from walstream.sources.handlers import handler_problems, handler_specs, idle_patterns
 from walstream.sources.postgres.publications import read_anew
 from walstream.sources.routers import NotFull, Routers
 from walstream.status.instance import Streaming, streaming
@@ -43,6 +43,7 @@ from walstream.status.sql import (
     StoredPolls,
 )
 
+_IDLE: Final = "a handler of no captured table changes nothing, and hides nothing"
 _HANDLED: Final = "a handler without its column lets through what it should hide"
 # What the start table says of a folder that cannot be read is of no use.
 _OF_START_TABLE: Final = frozenset({"history", "slot-lost"})
@@ -212,6 +213,10 @@ class _Checker:
         keys += [
             Finding.of(error, "handlers", f"sink {sink}", _HANDLED)
             for sink, error in handler_problems(routers, tables)
+        ]
+        keys += [
+            warning("handler-pattern", f"sink {sink}", f"{pattern}: {what}", _IDLE)
+            for sink, pattern, what in idle_patterns(routers, tables)
         ]
         keys += self._odd_keys(routers, source, inspection)
         early = [one for one in server if not _is_of_publication(one)]
