@@ -65,7 +65,7 @@ class Checker:
         self.records = 0
         self.repeated = 0
         self._lost: set[Lsn] = set()  # commits of which a failover knows nothing
-        self._readers_have = False  # some of those
+        self.readers_have = False  # some of those
         self._left: Lsn = 0  # where the last timeline was left
         server.lost = self.lose
         server.committed = self.committed
@@ -92,15 +92,15 @@ class Checker:
             del sink.lacks[at:]
             sink.front = min(sink.front, at)
         self._ends = {one for one in self._ends if one <= left}
-        self._readers_have |= self.sent >= left
+        self.readers_have |= self.sent >= left
 
     def appended(self, record: Record) -> None:
         document: dict[str, Any] = orjson.loads(record.value or b"{}")
         lsn, seq_id = name = document["lsn"], document["seq_id"]
         if lsn in self._lost:
-            self._readers_have = True  # it was on its way
+            self.readers_have = True  # it was on its way
             return
-        if self._readers_have and lsn >= self._left:
+        if self.readers_have and lsn >= self._left:
             raise Violation(f"it sends {name}, though readers have what is lost")
         if lsn >= max(self._below.values(), default=0):
             raise Violation(f"{show(lsn)} was sent before that was noted on disk")
@@ -227,7 +227,12 @@ class Checker:
 
     @property
     def arrived(self) -> bool:
-        """Return whether everything is delivered, stored and confirmed."""
+        """Return whether everything is delivered, stored and confirmed.
+
+        Not while readers have what a failover lost: then it has to stop.
+        """
+        if self.readers_have:
+            return False
         end = self._commits[-1].end_lsn if self._commits else 0
         return self.complete() >= self._server.wal_end and all(
             slot.confirmed >= end for slot in self._server.slots.values()
