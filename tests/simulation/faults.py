@@ -127,6 +127,7 @@ def _bring_back(run: "Run") -> None:
 Fault = Callable[["Run"], None]
 FAULTS: Final[dict[str, Fault]] = {
     "cut": lambda run: run.server.cut(),
+    "silence": lambda run: run.server.fall_silent(),
     "server crash": lambda run: run.server.crash(),
     "checkpoint": lambda run: run.server.checkpoint(),
     "grow": lambda run: run.server.grow(),
