@@ -60,6 +60,7 @@ class Checker:
         self.stored: dict[str, Lsn] = {}  # the positions on disk, by folder
         self._of_slot: dict[str, Lsn] = {}  # the same, by slot
         self._below: dict[str, Lsn] = {}  # no commit from here on was sent, by the disk
+        self._checked: dict[str, tuple[Lsn, Collection[str]]] = {}
         self._away: set[str] = set()  # sinks of which a worker of their own has care
         self.sent: Lsn = 0  # the greatest commit of which Kafka has something
         self.records = 0
@@ -176,8 +177,11 @@ class Checker:
         position = read(documents, "position")
         if position is None:
             return
-        sinks = self._sinks_of(folder, documents)
-        resume, complete = position["resume"], self.complete(sinks)
+        sinks, resume = self._sinks_of(folder, documents), position["resume"]
+        if self._checked.get(folder) == (resume, sinks):
+            return  # what was true then may have been lost by a failover
+        self._checked[folder] = resume, sinks
+        complete = self.complete(sinks)
         if resume < self.stored.get(folder, 0):
             raise Violation(f"the position went back to {show(resume)}")
         if resume > complete:
@@ -208,11 +212,13 @@ class Checker:
     def restored(self, folder: str, documents: Documents) -> None:
         """Take an older copy of the state, as an operator did."""
         self.stored[folder] = 0
+        self._checked.pop(folder, None)
         self.written(folder, documents)
 
     def discarded(self, folder: str) -> None:
         """Forget a state that was deleted."""
         self.stored.pop(folder, None)
+        self._checked.pop(folder, None)
 
     def confirmed(self, slot: SimSlot, lsn: Lsn) -> None:
         stored = self._of_slot.get(slot.name, 0)
