@@ -60,12 +60,13 @@ class Checker:
         self.stored: dict[str, Lsn] = {}  # the positions on disk, by folder
         self._of_slot: dict[str, Lsn] = {}  # the same, by slot
         self._below: dict[str, Lsn] = {}  # no commit from here on was sent, by the disk
+        self._checked: dict[str, tuple[Lsn, Collection[str]]] = {}
         self._away: set[str] = set()  # sinks of which a worker of their own has care
         self.sent: Lsn = 0  # the greatest commit of which Kafka has something
         self.records = 0
         self.repeated = 0
         self._lost: set[Lsn] = set()  # commits of which a failover knows nothing
-        self._readers_have = False  # some of those
+        self.readers_have = False  # some of those
         self._left: Lsn = 0  # where the last timeline was left
         server.lost = self.lose
         server.committed = self.committed
@@ -92,15 +93,15 @@ class Checker:
             del sink.lacks[at:]
             sink.front = min(sink.front, at)
         self._ends = {one for one in self._ends if one <= left}
-        self._readers_have |= self.sent >= left
+        self.readers_have |= self.sent >= left
 
     def appended(self, record: Record) -> None:
         document: dict[str, Any] = orjson.loads(record.value or b"{}")
         lsn, seq_id = name = document["lsn"], document["seq_id"]
         if lsn in self._lost:
-            self._readers_have = True  # it was on its way
+            self.readers_have = True  # it was on its way
             return
-        if self._readers_have and lsn >= self._left:
+        if self.readers_have and lsn >= self._left:
             raise Violation(f"it sends {name}, though readers have what is lost")
         if lsn >= max(self._below.values(), default=0):
             raise Violation(f"{show(lsn)} was sent before that was noted on disk")
@@ -176,8 +177,11 @@ class Checker:
         position = read(documents, "position")
         if position is None:
             return
-        sinks = self._sinks_of(folder, documents)
-        resume, complete = position["resume"], self.complete(sinks)
+        sinks, resume = self._sinks_of(folder, documents), position["resume"]
+        if self._checked.get(folder) == (resume, sinks):
+            return  # what was true then may have been lost by a failover
+        self._checked[folder] = resume, sinks
+        complete = self.complete(sinks)
         if resume < self.stored.get(folder, 0):
             raise Violation(f"the position went back to {show(resume)}")
         if resume > complete:
@@ -208,11 +212,13 @@ class Checker:
     def restored(self, folder: str, documents: Documents) -> None:
         """Take an older copy of the state, as an operator did."""
         self.stored[folder] = 0
+        self._checked.pop(folder, None)
         self.written(folder, documents)
 
     def discarded(self, folder: str) -> None:
         """Forget a state that was deleted."""
         self.stored.pop(folder, None)
+        self._checked.pop(folder, None)
 
     def confirmed(self, slot: SimSlot, lsn: Lsn) -> None:
         stored = self._of_slot.get(slot.name, 0)
@@ -227,7 +233,12 @@ class Checker:
 
     @property
     def arrived(self) -> bool:
-        """Return whether everything is delivered, stored and confirmed."""
+        """Return whether everything is delivered, stored and confirmed.
+
+        Not while readers have what a failover lost: then it has to stop.
+        """
+        if self.readers_have:
+            return False
         end = self._commits[-1].end_lsn if self._commits else 0
         return self.complete() >= self._server.wal_end and all(
             slot.confirmed >= end for slot in self._server.slots.values()

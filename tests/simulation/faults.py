@@ -46,6 +46,18 @@ def deny(run: "Run") -> None:
     run.cluster.denied_until = run.world.now + 4.0
 
 
+def narrow(run: "Run") -> None:
+    """Have a topic take small records alone, until an operator notices."""
+    for topic in run.world.random.sample(sorted(run.cluster.topics), 1):
+        run.cluster.topics[topic].limit = 130
+
+
+def recreate(run: "Run") -> None:
+    """Delete a topic and create it again: who reads it has lost what was there."""
+    run.whole = False
+    run.cluster.recreate(run.world.random.choice(sorted(run.cluster.topics)))
+
+
 def refuse(run: "Run") -> None:
     """Have a batch of each producer given up, after a while in which more came."""
     run.cluster.away_until = max(run.cluster.away_until, run.world.now + 0.3)
@@ -115,6 +127,7 @@ def _bring_back(run: "Run") -> None:
 Fault = Callable[["Run"], None]
 FAULTS: Final[dict[str, Fault]] = {
     "cut": lambda run: run.server.cut(),
+    "silence": lambda run: run.server.fall_silent(),
     "server crash": lambda run: run.server.crash(),
     "checkpoint": lambda run: run.server.checkpoint(),
     "grow": lambda run: run.server.grow(),
@@ -125,6 +138,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "slow partition": slow,
     "slow sink": slow_sink,
     "deny": deny,
+    "narrow topic": narrow,
     "refuse": refuse,
     "fence": fence,
     "full disk": full,
@@ -138,4 +152,5 @@ EDITS: Final[dict[str, Fault]] = {
     "advance slot": advance_slot,
     "yesterday": yesterday,
     "failover": promote,
+    "recreate topic": recreate,
 }

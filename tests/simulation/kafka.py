@@ -46,6 +46,7 @@ class SimTopic:
     name: str
     number: int
     partitions: list[list[Record]]
+    limit: int = LIMIT  # bytes of a record
 
 
 class SimMessage:
@@ -85,6 +86,16 @@ class SimCluster:
             parts: list[list[Record]] = [[] for _ in range(self._partitions(name))]
             self.topics[name] = SimTopic(name, self._made, parts)
         return self.topics[name]
+
+    def widen(self) -> None:
+        """Let every topic take any record."""
+        for topic in self.topics.values():
+            topic.limit = LIMIT
+
+    def recreate(self, name: str) -> None:
+        """Delete a topic, and create another of its name."""
+        self.topics.pop(name, None)
+        self.create(name)
 
     def append(self, record: Record) -> None:
         self.topics[record.topic].partitions[record.partition].append(record)
@@ -174,9 +185,8 @@ class SimProducer:
                 self._cluster.delay(*place), lambda: self._append(place, batch)
             )
             return
-        if self._world.now < self._cluster.denied_until and place[0][0] == DENIED:
-            denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right")
-            self._world.at(0.0, lambda: self._answer(place, batch, denied), self.owner)
+        if refused := self._refused(place, batch):
+            self._world.at(0.0, lambda: self._answer(place, batch, refused), self.owner)
             return
         if self.failing and any(not pending.over for pending in batch):
             self.failing -= 1
@@ -188,6 +198,18 @@ class SimProducer:
         self._store(batch)
         delay = self._cluster.delay(*place)
         self._world.at(delay, lambda: self._answer(place, batch, None), self.owner)
+
+    def _refused(
+        self, place: tuple[str, int], batch: list[Pending]
+    ) -> KafkaError | None:
+        """Return why the brokers never take a batch."""
+        topic, cluster = place[0], self._cluster
+        if self._world.now < cluster.denied_until and topic[0] == DENIED:
+            return KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right")
+        sizes = [len(one.record.value or b"") for one in batch if not one.over]
+        if max(sizes, default=0) > cluster.topics[topic].limit:
+            return KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
+        return None
 
     def _store(self, batch: list[Pending]) -> None:
         for pending in batch:
@@ -313,12 +335,19 @@ class SimAdmin:
     def describe_configs(
         self, resources: list[Any], *, request_timeout: float
     ) -> dict[Any, Any]:
-        config = {
-            "max.message.bytes": SimpleNamespace(value=str(LIMIT)),
+        return {
+            one: self._soon(lambda name=one.name: self._config(name), request_timeout)  # type: ignore[misc]
+            for one in resources
+        }
+
+    def _config(self, name: str) -> dict[str, SimpleNamespace]:
+        topic = self.cluster.topics.get(name)  # None: it is a broker
+        limit = LIMIT if topic is None else topic.limit
+        return {
+            "max.message.bytes": SimpleNamespace(value=str(limit)),
             "cleanup.policy": SimpleNamespace(value="delete"),
             "retention.ms": SimpleNamespace(value="-1"),
         }
-        return {one: self._soon(lambda: config, request_timeout) for one in resources}
 
     def create_topics(
         self, new: list[Any], *, request_timeout: float

@@ -140,6 +140,12 @@ class SimServer:
             sender.cut = True
             self.world.at(self.world.random.choice((0.0, 0.5)), sender.let_go)
 
+    def fall_silent(self) -> None:
+        """Lose what is between here and each reader; the connections stay open."""
+        for sender in self.readers():
+            sender.silent = True
+            self.world.at(90.0, sender.let_go)  # wal_sender_timeout, and more
+
     def crash(self) -> None:
         """Lose what is in memory alone; committed transactions are on disk."""
         for slot in self.slots.values():

@@ -6,10 +6,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.simulation.__main__ import Journal
 from tests.simulation.faults import EDITS, FAULTS
 from tests.simulation.installation import installed
 from tests.simulation.rules import RULES, taken_out
@@ -97,3 +99,12 @@ def test_what_fails_is_made_short_and_can_be_written_down() -> None:
     assert len(short.commits) < len(schedule.commits)
     assert [*short.kills, *short.faults, *short.freezes] == []
     assert not run(short).violation
+
+
+def test_a_run_resumes_where_the_last_ended_also_at_what_failed(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    assert Journal(path).next == 0
+    Journal(path).add(first=0, schedules=40, failed=None)
+    Journal(path).add(first=40, schedules=2, failed=42)
+    journal = Journal(path)
+    assert (journal.next, journal.total, journal.of_this_code) == (42, 42, 42)

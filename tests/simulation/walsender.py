@@ -44,6 +44,7 @@ class SimWalsender:
     described: dict[int, ShapeVersion] = field(default_factory=dict)
     inbox: deque[bytes] = field(default_factory=deque)
     cut: bool = False
+    silent: bool = False  # nothing arrives any more, and nobody is told
     ended: bool = False  # by the client's wish
     nonblocking: int = 0
     ssl_in_use: bool = False
@@ -141,7 +142,7 @@ class SimWalsender:
         world.at(self._arrives - world.now, lambda: self._arrive(frame))
 
     def _arrive(self, frame: bytes) -> None:
-        if not self.cut:
+        if not (self.cut or self.silent):
             self.inbox.append(frame)
 
     def keepalive(self, *, reply: bool = False) -> None:
@@ -182,6 +183,8 @@ class SimWalsender:
 
     def _hear(self, flush: Lsn, reply: bool) -> None:
         if self.cut or self.ended or self.slot is None:
+            return
+        if self.silent:
             return
         if flush:
             self.server.confirm(self.slot, flush)
