@@ -48,9 +48,9 @@ class Mutant:
         return text
 
 
-def _trimmed(text: str) -> str:
+def _trimmed(text: object) -> str:
     """Return it without the line break that ends a text of several lines."""
-    return text.rstrip("\n") if "\n" in text.rstrip("\n") else text.strip("\n")
+    return str(text).removesuffix("\n")
 
 
 def mutants() -> Iterator[Mutant]:
