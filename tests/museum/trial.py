@@ -25,7 +25,7 @@ _LOADED: Final = (
     *("asyncio", "concurrent.futures", "sqlite3", "unittest.mock", "_pytest.pytester"),
 )
 _PROJECT: Final = ("walstream", "consumer", "tests", "bench")
-_MEMORY: Final = 3 << 30  # bytes: what a mutant allocates without end
+_MEMORY: Final = 8 << 30  # bytes: what a mutant allocates without end
 _FAILED: Final = {pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED}
 TIMEOUT: Final = "(it did not end)"
 BREAKS: Final = "(the tests cannot be loaded)"
@@ -115,7 +115,7 @@ def _run(root: Path, tests: Sequence[str], writer: int, cpu_s: int) -> None:
         for descriptor in (0, 1, 2):
             os.dup2(silence, descriptor)
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
         _enter(root)
         first = _First()
         options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]

@@ -4,13 +4,12 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from tests.museum import trial
 from tests.museum.journal import Journal, digest
-from tests.museum.trial import Outcome
 from tests.museum.tree import ROOT, Tree, say
+from tests.museum.trial import Outcome
 from tests.mutation.modules import MODULES
 from tests.mutation.operators import Change, changes
 from tests.mutation.survivors import explained
@@ -96,9 +95,7 @@ class _Module:
     def _tried(self, limit: int) -> Outcome:
         outcome = Outcome("", 0.0)
         for test in self._tests:
-            outcome = trial.tried(
-                self._tree.root, [test], cpu_s=limit, wall_s=_WALL_S
-            )
+            outcome = trial.tried(self._tree.root, [test], cpu_s=limit, wall_s=_WALL_S)
             if outcome.killer:
                 return outcome
         return outcome

@@ -275,6 +275,15 @@ def test_a_server_that_may_be_busy_for_longer_may_be_silent_for_longer() -> None
 def test_status_updates_come_well_before_the_server_gives_up(
     timeout_ms: int, interval_s: float
 ) -> None:
-    server = SimpleNamespace(wal_sender_timeout_ms=timeout_ms)
-    assert Server.status_interval_s.fget is not None
-    assert Server.status_interval_s.fget(server) == interval_s
+    server = Server(
+        system_identifier=1,
+        timeline=1,
+        database="d",
+        in_recovery=False,
+        wal_level="logical",
+        encoding="UTF8",
+        wal_sender_timeout_ms=timeout_ms,
+        may_replicate=True,
+        flush_lsn=0,
+    )
+    assert server.status_interval_s == interval_s

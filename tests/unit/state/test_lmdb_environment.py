@@ -127,3 +127,13 @@ def test_a_file_that_a_killed_reader_let_grow_full_is_written_again(
         kill_reader(tmp_path)
         store_some(environment, 600)  # more pages than the file may have
         assert environment.get("figures") == b"599"
+
+
+def test_each_commit_has_its_fsync_and_a_full_disk_is_an_exception(
+    tmp_path: Path,
+) -> None:
+    """Without, a crash tears the file; with writemap a full disk is a SIGBUS."""
+    with opened(tmp_path) as environment:
+        flags = environment._opened().flags()  # noqa: SLF001 - what LMDB was asked for
+    asked = ("sync", "metasync", "writemap", "map_async", "lock")
+    assert [flags[name] for name in asked] == [True, True, False, False, True]
