@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from walstream.errors import StateDamaged, Transient, WalstreamError
+from walstream.state import folder_errors
 from walstream.state.lmdb_environment import LmdbEnvironment, discard
 
 
@@ -137,3 +138,24 @@ def test_each_commit_has_its_fsync_and_a_full_disk_is_an_exception(
         flags = environment._opened().flags()  # noqa: SLF001 - what LMDB was asked for
     asked = ("sync", "metasync", "writemap", "map_async", "lock")
     assert [flags[name] for name in asked] == [True, True, False, False, True]
+
+
+def test_a_full_disk_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = LmdbEnvironment(tmp_path)
+    error = OSError("LMDB says so")
+    assert isinstance(environment.damaged(error), StateDamaged)
+    monkeypatch.setattr(folder_errors, "is_full", lambda *_: True)
+    assert isinstance(environment.damaged(error), Transient)
+    assert isinstance(environment.damaged("a checksum is wrong"), StateDamaged)
+
+
+@pytest.mark.parametrize("ask", ["names", "tree"])
+def test_a_name_that_no_walstream_wrote_is_damage(tmp_path: Path, ask: str) -> None:
+    with opened(tmp_path) as environment:
+        environment.write({"keys/abc": b"1"})
+    file = tmp_path / "data.mdb"
+    file.write_bytes(file.read_bytes().replace(b"keys/abc", b"keys/\xf3bc"))
+    with opened(tmp_path) as environment, pytest.raises(StateDamaged):
+        getattr(environment, ask)("keys")
