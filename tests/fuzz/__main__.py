@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ ROOT: Final = Path(__file__).parents[2]
 JOURNAL: Final = ROOT / ".fuzz-journal"
 _TURN_S: Final = 2.0
 _LOOK_EVERY: Final = 50  # inputs between two looks at the clock
+_TRIES_APART: Final = 100  # each is a process
 _PATIENCE_S: Final = 30  # that one input may take, at most
 
 
@@ -26,13 +27,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", default="0", help="begins another sequence")
     parser.add_argument("--target", choices=BY_NAME, help="only this one")
+    parser.add_argument("--fresh", action="store_true", help="without the journal")
     options = parser.parse_args(arguments)
     targets = [BY_NAME[options.target]] if options.target else list(TARGETS)
     counts: dict[str, int] = {}
-    if JOURNAL.exists():
+    if JOURNAL.exists() and not options.fresh:
         counts = orjson.loads(JOURNAL.read_bytes())
-    found = fuzzed(targets, counts, options.seed, options.seconds)
-    JOURNAL.write_bytes(orjson.dumps(counts))
+
+    def keep() -> None:
+        if not options.fresh:
+            JOURNAL.write_bytes(orjson.dumps(counts))
+
+    found = fuzzed(targets, counts, options.seed, options.seconds, keep)
     for target in targets:
         count = counts.get(f"{options.seed} {target.name}", 0)
         sys.stdout.write(f"{target.name}: {count:,} executions in all\n")
@@ -40,7 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def fuzzed(
-    targets: Sequence[Target], counts: dict[str, int], seed: str, seconds: float
+    targets: Sequence[Target],
+    counts: dict[str, int],
+    seed: str,
+    seconds: float,
+    keep: Callable[[], None] = lambda: None,
 ) -> bool:
     """Take turns until the time is over; return whether anything was found."""
     end = time.monotonic() + seconds
@@ -54,7 +64,7 @@ def fuzzed(
             if bad is not None:
                 found = True
                 _tell(target, bad)
-        JOURNAL.write_bytes(orjson.dumps(counts))
+        keep()
         if found:
             break
     return found
@@ -124,13 +134,15 @@ def _ends_badly(target: Target, data: bytes) -> bool:
 
 
 def _tell(target: Target, data: bytes) -> None:
+    """Print a small input, and what escapes of it."""
     if target.apart:
-        small = shrunk(data, lambda less: _ends_badly(target, less))
+        small = shrunk(data, lambda less: _ends_badly(target, less), _TRIES_APART)
         what = "a process that ended, or an error that is not documented"
     else:
-        kind = type(target.finds(data))
-        small = shrunk(data, lambda less: type(target.finds(less)) is kind)
-        what = repr(target.finds(small))
+        first = target.finds(data)
+        small = shrunk(data, lambda less: type(target.finds(less)) is type(first))
+        # how deep is too deep depends on who calls
+        what = repr(target.finds(small) or first)
     sys.stdout.write(f"{target.name}: {what[:300]}\n  of {small[:500]!r}\n")
 
 

@@ -61,12 +61,13 @@ def mutated(corpus: Sequence[bytes], seed: str) -> bytes:
     return bytes(data)
 
 
-def shrunk(data: bytes, fails: Callable[[bytes], bool]) -> bytes:
+def shrunk(data: bytes, fails: Callable[[bytes], bool], tries: int = 5000) -> bytes:
     """Return a smaller input that fails, too."""
     size = max(1, len(data) // 2)
     while size:
         at = 0
-        while at < len(data):
+        while at < len(data) and tries:
+            tries -= 1
             less = data[:at] + data[at + size :]
             if fails(less):
                 data = less
