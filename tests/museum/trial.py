@@ -18,15 +18,26 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _LOADED: Final = (
     *("hypothesis", "hypothesis.strategies", "hypothesis.stateful", "psycopg.rows"),
     *("confluent_kafka.admin", "lmdb", "orjson", "structlog", "yaml", "psycopg.sql"),
-    *("asyncio", "concurrent.futures", "sqlite3", "unittest.mock", "_pytest.pytester"),
+    *(
+        "asyncio",
+        "concurrent.futures",
+        "sqlite3",
+        "unittest.mock",
+        "pydantic.dataclasses",
+    ),
+    *("cryptography.x509", "cryptography.hazmat.primitives.asymmetric.rsa", "pymysql"),
+    *("cryptography.hazmat.primitives.serialization", "anyio.pytest_plugin", "psutil"),
+    *("jsonschema", "xml.etree.ElementTree", "pydantic.functional_validators"),
 )
 _PROJECT: Final = ("walstream", "consumer", "tests", "bench")
 _MEMORY: Final = 8 << 30  # bytes: what a mutant allocates without end
 _FAILED: Final = {pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED}
+_BARE: Final = ("--noconftest", "-p", "no:xdist", "-p", "no:anyio")
 TIMEOUT: Final = "(it did not end)"
 BREAKS: Final = "(the tests cannot be loaded)"
 
@@ -63,16 +74,32 @@ def load() -> None:
     for name in _LOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # conftest.py's own, for what is run without it
+    settings.register_profile(
+        "museum", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("museum")
 
 
-def tried(root: Path, tests: Sequence[str], *, cpu_s: int, wall_s: float) -> Outcome:
-    """Run tests of a tree, up to the first that fails."""
+def tried(
+    root: Path,
+    tests: Sequence[str],
+    *,
+    cpu_s: int,
+    wall_s: float,
+    bare: bool = False,
+) -> Outcome:
+    """Run tests of a tree, up to the first that fails.
+
+    `bare`: they need no fixture of the project's, the loading of which takes half of
+    the time.
+    """
     began = time.monotonic()
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
-        _run(root, tests, writer, cpu_s)
+        _run(root, [*(_BARE if bare else ()), *tests], writer, cpu_s)
     os.close(writer)
     try:
         said = _read(reader, began + wall_s)
@@ -107,7 +134,7 @@ def _read(reader: int, deadline: float) -> str:
     return said.decode()
 
 
-def _run(root: Path, tests: Sequence[str], writer: int, cpu_s: int) -> None:
+def _run(root: Path, arguments: Sequence[str], writer: int, cpu_s: int) -> None:
     """Be the process of the tests; never return."""
     try:
         os.setpgid(0, 0)
@@ -122,7 +149,7 @@ def _run(root: Path, tests: Sequence[str], writer: int, cpu_s: int) -> None:
         options += ["--hypothesis-seed=0", "-m", "not fault_long and not compiled"]
         # of what is loaded already
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        code = int(pytest.main([*options, *tests], plugins=[first]))
+        code = int(pytest.main([*options, *arguments], plugins=[first]))
         os.write(writer, f"{code} {first.name}\n".encode())
     except BaseException as error:  # noqa: BLE001 - a forked process ends here
         os.write(writer, f"1 {type(error).__name__} outside of any test\n".encode())

@@ -95,7 +95,9 @@ class _Module:
     def _tried(self, limit: int) -> Outcome:
         outcome = Outcome("", 0.0)
         for test in self._tests:
-            outcome = trial.tried(self._tree.root, [test], cpu_s=limit, wall_s=_WALL_S)
+            outcome = trial.tried(
+                self._tree.root, [test], cpu_s=limit, wall_s=_WALL_S, bare=True
+            )
             if outcome.killer:
                 return outcome
         return outcome
@@ -104,7 +106,7 @@ class _Module:
         """Return how much of a processor the tests may take."""
         if not self._cpu_s:
             healthy = trial.tried(
-                self._tree.root, self._tests, cpu_s=600, wall_s=_WALL_S
+                self._tree.root, self._tests, cpu_s=600, wall_s=_WALL_S, bare=True
             )
             if healthy.killer:
                 raise SystemExit(f"{healthy.killer} fails without a mutant")

@@ -10,7 +10,6 @@ from tests.fuzz.__main__ import ROOT, fuzzed
 from tests.fuzz.mutator import mutated, shrunk
 from tests.fuzz.targets import TARGETS, Target
 
-
 HERE = [one for one in TARGETS if not one.apart]
 
 

@@ -45,7 +45,7 @@ def test_a_text_that_is_not_there_or_twice_is_told(tmp_path: Path) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of one function and one test, which knows `<` from `>` alone."""
+    """Make a project of one function, whose test knows `<` from `>` alone."""
     source = "def less(a: int, b: int) -> bool:\n    return a < b\n"
     (tmp_path / "m.py").write_text(source, "utf-8")
     (tmp_path / "test_m.py").write_text(TEST, "utf-8")

@@ -159,6 +159,7 @@ def test_merged_transaction_keeps_the_table_of_its_last_row() -> None:
 
 
 def test_shares_are_delivered_when_each_part_is() -> None:
+    assert Shares([Transaction(20)]).lsn == 20
     parts = [Transaction(20), Transaction(20)]
     shares = Shares(parts)
     assert shares.lsn == 20
@@ -169,3 +170,4 @@ def test_shares_are_delivered_when_each_part_is() -> None:
     parts[0].undelivered, parts[1].undelivered = 2, 3
     assert shares.undelivered == 5
     assert Shares(parts).end_lsn == 25
+    assert Shares(parts[:1]).end_lsn == 25
