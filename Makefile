@@ -58,8 +58,8 @@ fault: java $(READY) ## run the long tests; SHARD=2/4, RESUME=1, SAMPLE=SECONDS 
 	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
 	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \
 	  $(addprefix --shard ,$(SHARD)) $(if $(RESUME),--resume)) $(PYTEST_ARGS)
-museum: $(READY) ## bring old bugs back, one at a time: a test notices each; NAME=part ANEW=1
-	$(BIN)/python -m tests.museum $(addprefix --name ,$(NAME)) $(if $(ANEW),--anew)
+museum: $(READY) ## bring old bugs back, one at a time: a test notices each; NAME=part AGAIN=1
+	$(BIN)/python -m tests.museum $(addprefix --name ,$(NAME)) $(if $(AGAIN),--again)
 mutants: $(READY) ## break modules in small ways, against their tests; MODULE=ledger SECONDS=600
 	$(BIN)/python -m tests.mutation $(addprefix --module ,$(MODULE)) \
 	  $(addprefix --seconds ,$(SECONDS))

@@ -19,10 +19,10 @@ _WALL_S: Final = 600.0
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make museum", description=__doc__)
     parser.add_argument("--name", default="", help="only mutants with this in the name")
-    parser.add_argument("--anew", action="store_true", help="forget earlier verdicts")
+    parser.add_argument("--again", action="store_true", help="forget earlier verdicts")
     options = parser.parse_args(arguments)
     chosen = [mutant for mutant in mutants() if options.name in mutant.name]
-    if options.anew:
+    if options.again:
         (ROOT / JOURNAL).unlink(missing_ok=True)
     trial.load()
     with Tree.copied() as tree:
