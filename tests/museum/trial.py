@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 _LOADED: Final = (
     *("hypothesis", "hypothesis.strategies", "hypothesis.stateful", "psycopg.rows"),
@@ -74,9 +74,13 @@ def load() -> None:
     for name in _LOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    # conftest.py's own, for what is run without it
+    # conftest.py's own, for what is run without it; nobody wants a small example
     settings.register_profile(
-        "museum", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        "museum",
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        phases=[Phase.explicit, Phase.generate],
+        database=None,
     )
     settings.load_profile("museum")
 
