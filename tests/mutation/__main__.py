@@ -33,11 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Tree.copied() as tree:
         for module, tests in MODULES.items():
             if options.module in module:
-                below += not _Module(tree, module, tests, journal).measured(end)
+                below += not MeasuredModule(tree, module, tests, journal).measured(end)
     return 1 if below else 0
 
 
-class _Module:
+class MeasuredModule:
     """One module, its tests, and what is known of them."""
 
     def __init__(

@@ -12,6 +12,7 @@ from tests.museum import trial
 from tests.museum.journal import Journal
 from tests.museum.mutant import Mutant, NoSuchText, mutants
 from tests.museum.tree import ROOT, Tree
+from tests.mutation.__main__ import MeasuredModule
 from tests.mutation.modules import MODULES
 from tests.mutation.operators import changes
 from tests.mutation.survivors import explained
@@ -105,3 +106,23 @@ def test_a_survivor_that_is_explained_can_still_be_made(module: str) -> None:
     reasons = explained(module)
     assert set(reasons) <= places
     assert all(reasons.values())
+
+
+def test_a_module_whose_tests_miss_a_change_is_below_the_goal(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Tree.copied(project) as tree:
+        module = MeasuredModule(
+            tree, "m.py", ("test_m.py",), Journal(project / "journal")
+        )
+        assert not module.measured(float("inf"))
+        said = capsys.readouterr().out
+        assert "m.py: 50.0 %, 2 mutants, 1 killed, 0 equivalent" in said
+        assert "line 2, less: a < b -> a <= b" in said
+        test = f"{TEST}    assert not less(1, 1)\n"
+        (tree.root / "test_m.py").write_text(test, "utf-8")
+        better = MeasuredModule(
+            tree, "m.py", ("test_m.py",), Journal(project / "journal")
+        )
+        assert better.measured(float("inf"))
+    assert "m.py: 100.0 %, 2 mutants, 2 killed" in capsys.readouterr().out
