@@ -16,7 +16,7 @@ from tests.mutation.survivors import explained
 
 JOURNAL: Final = ".mutants-journal"
 GOAL: Final = 95.0  # percent
-_CPU_S: Final = 20  # more than this and a few times what the tests take is no end
+_LEAST_S: Final = 15  # more than this and a few times what the tests take is no end
 _WALL_S: Final = 300.0
 _TIMES: Final = 4
 
@@ -49,7 +49,7 @@ class MeasuredModule:
         self._journal = journal
         self._source = (tree.root / path).read_text("utf-8")
         self._tested = [(tree.root / test).read_text("utf-8") for test in tests]
-        self._cpu_s = 0  # that a mutant may take; 0: not yet known
+        self._limit_s = 0  # that a mutant may take; 0: not yet known
 
     def measured(self, end: float) -> bool:
         """Try what is not known; print the score; return whether it is good."""
@@ -96,22 +96,22 @@ class MeasuredModule:
         outcome = Outcome("", 0.0)
         for test in self._tests:
             outcome = trial.tried(
-                self._tree.root, [test], cpu_s=limit, wall_s=_WALL_S, bare=True
+                self._tree.root, [test], cpu_s=limit, wall_s=limit, bare=True
             )
             if outcome.killer:
                 return outcome
         return outcome
 
     def _limit(self) -> int:
-        """Return how much of a processor the tests may take."""
-        if not self._cpu_s:
+        """Return how many seconds the tests may take, of a processor and in all."""
+        if not self._limit_s:
             healthy = trial.tried(
                 self._tree.root, self._tests, cpu_s=600, wall_s=_WALL_S, bare=True
             )
             if healthy.killer:
                 raise SystemExit(f"{healthy.killer} fails without a mutant")
-            self._cpu_s = _CPU_S + int(_TIMES * healthy.seconds)
-        return self._cpu_s
+            self._limit_s = _LEAST_S + int(_TIMES * healthy.seconds)
+        return self._limit_s
 
 
 def _is_equal(reasons: dict[str, str], change: Change) -> bool:

@@ -100,5 +100,6 @@ def test_a_value_is_large_above_a_page_of_text() -> None:
     found = read(framed(encode(Insert(7, ["a" * 4096, "b" * 4097], False))))
     assert isinstance(found, Insert)
     assert found.new[0] == "a" * 4096
+    assert not isinstance(found.new[0], StandIn)
     assert isinstance(found.new[1], StandIn)
     assert LARGE_FRAME == 1 << 20  # a row of fewer bytes is not worth it

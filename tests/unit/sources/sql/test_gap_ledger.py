@@ -299,3 +299,36 @@ def test_a_document_is_read_back() -> None:
     again = GapLedger.of(json.loads(json.dumps(gaps.document())), HOUR, 10)
     assert again.document() == gaps.document()
     assert (len(again), again.keys, again.oldest) == (3, 10**20 + 3, 1000.5)
+
+
+def test_a_gap_is_due_again_after_a_tenth_of_its_age() -> None:
+    ledger = GapLedger(1000.0, 10)
+    ledger.note([(1, 3)], 0.0, None)
+    assert ledger.due(90.0) == [(1, 3)]
+    ledger.looked(90.0)
+    assert ledger.due(90.0) == []
+    assert ledger.due(99.5) == []
+    assert ledger.due(100.0) == [(1, 3)]
+    assert ledger.due(89.0) == [(1, 3)]  # the clock was set back
+
+
+@pytest.mark.parametrize(
+    ("again", "keys"), [((5, 7), 7), ((3, 9), 9), ((6, 7), 7), ((2, 3), 5), ((9, 9), 6)]
+)
+def test_a_gap_over_another_takes_its_keys(again: tuple[int, int], keys: int) -> None:
+    ledger = GapLedger(1000.0, 10)
+    ledger.note([(1, 5)], 0.0, None)
+    ledger.note([again], 50.0, None)
+    assert ledger.keys == keys
+    found = ledger.due(2000.0)
+    assert found == sorted(found)
+    assert sum(high - low + 1 for low, high in found) == keys
+    assert ledger.oldest == 0.0
+
+
+def test_a_time_that_no_clock_shows_is_refused() -> None:
+    document = [[253_402_300_799, None, 1, 0]]
+    assert GapLedger.of(document, 60.0, 10).keys == 1
+    for since in (253_402_300_800, -1):
+        with pytest.raises(ValueError, match="another time"):
+            GapLedger.of([[since, None, 1, 0]], 60.0, 10)
