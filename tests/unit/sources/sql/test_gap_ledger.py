@@ -392,3 +392,15 @@ def test_blocks_that_are_joined_are_due_if_one_of_them_is() -> None:
     assert len(gaps.due(700.0)) == 2100
     assert len(gaps.document()) < 1100
     assert rounds(gaps, 2 * HOUR, 2000) == Forgotten(0, 0)  # the last is still open
+
+
+def test_one_that_nobody_looked_at_makes_those_due_that_it_is_joined_with() -> None:
+    gaps = ledger(5000)
+    for number in range(1020):
+        gaps.note([(3 * number, 3 * number)], 10 + number / 1000, None)
+    rounds(gaps, 20.0)
+    assert gaps.due(20.0) == []
+    for number in range(1020, 1030):  # drawn before, noted behind the look
+        gaps.note([(3 * number, 3 * number)], 9.5, None)
+    assert len(gaps.document()) < 20
+    assert len(gaps.due(20.0)) >= 1020
