@@ -23,7 +23,8 @@ PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 # without their bytecode the processes that tests start would compile walstream each time
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help fmt check unit test simulate compiled manifests fault lowest bench bench-quick demo \
+.PHONY: help fmt check unit test simulate compiled manifests fault museum mutants fuzz lowest \
+  bench bench-quick demo \
   dist dist-pure release audit package deb rpm image lock docs reference picture recording \
   cover-own clean python java
 
@@ -61,6 +62,14 @@ fault: java $(READY) ## run the long tests; SHARD=2/4, RESUME=1, SAMPLE=SECONDS 
 	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
 	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \
 	  $(addprefix --shard ,$(SHARD)) $(if $(RESUME),--resume)) $(PYTEST_ARGS)
+museum: $(READY) ## bring old bugs back, one at a time: a test notices each; NAME=part AGAIN=1
+	$(BIN)/python -m tests.museum $(addprefix --name ,$(NAME)) $(if $(AGAIN),--again)
+mutants: $(READY) ## break modules in small ways, against their tests; MODULE=ledger SECONDS=600
+	$(BIN)/python -m tests.mutation $(addprefix --module ,$(MODULE)) \
+	  $(addprefix --seconds ,$(SECONDS))
+fuzz: $(READY) ## feed readers what nobody wrote; SECONDS=120 SEED=7 TARGET=pgoutput
+	$(BIN)/python -m tests.fuzz $(addprefix --seconds ,$(SECONDS)) \
+	  $(addprefix --seed ,$(SEED)) $(addprefix --target ,$(TARGET))
 lowest: java $(READY) ## test with the lowest supported version of each dependency
 	@mkdir -p $(LOWEST)
 	@$(BIN)/python -m tests.support.project.lowest_versions > $(LOWEST)/constraints.txt
@@ -111,6 +120,7 @@ cover-own: $(READY) ## measure each module's coverage by its own unit test
 	$(BIN)/python -m tests.support.project.own_coverage
 clean: ## delete everything that make created
 	rm -rf .venv .venv-bench $(LOWEST) build dist *.egg-info .*_cache .hypothesis
+	rm -f .museum-journal .mutants-journal .fuzz-journal
 	rm -f *.so $$(find walstream -name '*.so') # of a wheel that was built right here
 
 $(READY): pyproject.toml | python

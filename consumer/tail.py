@@ -55,7 +55,7 @@ def other_line(record: ConsumerRecord) -> str | None:
             return f"{_where(record)} {show(lsn)}/{seq_id} row {_fields(fields)}"
         if wrapped and found["schema"]["name"].endswith(_ROW_SCHEMA):
             return f"{_where(record)} row {_fields(fields)}"
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         pass
     return None
 

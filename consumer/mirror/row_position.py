@@ -147,7 +147,7 @@ def decides(op: Op, key: Key, *, ask: bool = True) -> Decides:
     texts, name = list(key.values()), op.table.full_name
     try:
         found = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if found == texts:
         coincides = ask and any(text in texts for text in _others(op, key))

@@ -147,7 +147,7 @@ class LmdbEnvironment:
         try:
             with self._opened().begin() as transaction:
                 yield transaction
-        except lmdb.Error as error:
+        except (lmdb.Error, UnicodeDecodeError) as error:  # a name has no checksum
             raise self.damaged(str(error)) from error
 
     def write(self, entries: Mapping[str, bytes | None]) -> None:

@@ -99,7 +99,10 @@ def read_all(kind: type[T], found: object) -> dict[str, T]:
 
 def loads(text: str | bytes) -> Document:
     """Return a JSON object; raise ValueError for anything else."""
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     if not isinstance(found, dict):
         raise ValueError("no JSON object")  # noqa: TRY004 - as of a text that is none
     return found

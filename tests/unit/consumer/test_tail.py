@@ -98,6 +98,7 @@ def test_what_holds_no_op_is_shown(topic: str, number: int, shown: str) -> None:
         ({"id": 1}, {"walstream-position": b"x"}, None),
         (b"[]", {}, None),
         (b"x", {}, None),
+        (b"[" * 9999, {}, None),
     ],
 )
 def test_a_row_alone_is_shown_where_it_is_known_as_one(

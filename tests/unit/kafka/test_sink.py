@@ -5,12 +5,13 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from tests.support.runtime import altered
-from walstream.errors import HistoryError, Restart
+from walstream.errors import HistoryError, RecordRefused, Restart
 from walstream.formats.context import Context
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
@@ -37,7 +38,7 @@ class NoTopics:
         self.known: dict[str, Topic] = {}
 
     def have(self, names: list[str]) -> bool:
-        return not names
+        return self.known.keys() >= set(names)
 
     def refresh(self) -> "Future[None]":
         return Future()
@@ -146,3 +147,25 @@ def test_a_table_does_not_go_where_records_are_that_are_no_ops() -> None:
     with pytest.raises(HistoryError, match="its readers would meet ops"):
         sink.send(ReplicationOp(Kind.INSERT, late, 7, 2, new=["1"]), Transaction(7))
     sink.close()
+
+
+def test_an_op_that_its_topic_does_not_take_stops_or_is_parked() -> None:
+    table = Table("public", "t", ("id", "v"), (0,))
+    op = ReplicationOp(Kind.INSERT, table, 7, 1, new=["1", "x" * 2000])
+    for parking in ("", "parked"):
+        topics = NoTopics()
+        topics.known["t"] = Topic("t", "id", 3, 1000)
+        topics.known["parked"] = Topic("parked", "id", 1, 1 << 20)
+        router = Router("s", RoutingRules({}, "{table}", ""))
+        rules = replace(RULES, parking=parking)
+        sink = KafkaSink(rules, router, cast("Topics", topics), producer=PRODUCER)
+        sink.ready()
+        transaction = Transaction(7)
+        if parking:
+            assert sink.send(op, transaction)
+            assert sink.tally.parked == {"public.t": 1}
+            assert transaction.undelivered == 1
+        else:
+            with pytest.raises(RecordRefused, match=r"public\.t"):
+                sink.send(op, transaction)
+        sink.close()

@@ -30,6 +30,7 @@ class Admin:
         self.gone = {"gone"}
         self.late: set[str] = set()  # known from the second look on
         self.identity = "id"
+        self.partitions = 2
 
     def poll(self, timeout: float) -> None: ...
 
@@ -45,7 +46,10 @@ class Admin:
             answer.set_exception(KafkaException(error))
         else:
             answer.set_result(
-                SimpleNamespace(topic_id=f"{self.identity}-{name}", partitions=[0, 1])
+                SimpleNamespace(
+                    topic_id=f"{self.identity}-{name}",
+                    partitions=[*range(self.partitions)],
+                )
             )
         return answer
 
@@ -228,3 +232,11 @@ def test_brokers_elsewhere_are_no_outage(admin: Admin) -> None:
             wait_until(lambda: topics.have(["t"]), 10, "they are located")
         assert not topics.away
     topics.close()
+
+
+def test_partitions_that_are_added_move_no_key(admin: Admin) -> None:
+    """The count is that of the start: an operator agrees to another."""
+    topics = known("a")
+    admin.partitions = 3
+    assert topics.refresh().result(10) == set()
+    assert topics.known["a"].partitions == 2

@@ -1,11 +1,14 @@
 """Messages to ops: numbers, key changes, and what was not sent."""
 
+from typing import Any
+
 import pytest
 
 from walstream.errors import HistoryError, WalstreamError
 from walstream.formats.column_type import ARRAY
-from walstream.op import Kind, ReplicationOp
-from walstream.pipeline.assembler import Assembler
+from walstream.op import ColumnFacts, Kind, ReplicationOp
+from walstream.pipeline.assembler import Assembler, outside
+from walstream.pipeline.column_history import FactHistory, shape_of
 from walstream.pipeline.pgoutput import (
     Begin,
     Column,
@@ -18,6 +21,7 @@ from walstream.pipeline.pgoutput import (
 )
 from walstream.pipeline.row_key import KeyHistory, KeySet
 from walstream.row import OMITTED, UNCHANGED, Value
+from walstream.telemetry.meter import TableMeters
 
 NO_KEYS = KeyHistory([])
 
@@ -462,3 +466,52 @@ def test_row_of_another_width_than_its_table_is_an_error(
     assembler = begun(relation("id*", "v"))
     with pytest.raises(WalstreamError, match="values for 2 columns"):
         assembler.row(message, 0)
+
+
+def test_numbers_are_counted_in_the_transaction_and_by_table() -> None:
+    meters = TableMeters()
+    assembler = Assembler(0)
+    assembler.measure(meters)
+    assert (assembler.place, assembler.count, assembler.meter.ops) == ((0, 0), 0, 0)
+    assembler.begin(Begin(100, commit_time=7, xid=5))
+    assembler.describe(relation("id*", "n"), NO_KEYS)
+    assembler.row(insert("1", "a"), 90)
+    assembler.row(update(["1", None], ["2", "a"]), 91)
+    assert (assembler.place, assembler.count) == ((100, 3), 3)
+    assert meters.of("public.t").ops == assembler.meter.ops == 3
+    delete = assembler.row(Delete(1, ["2", None], False), 92)
+    assert (name(delete), delete.key_changed) == ((100, 3), False)
+    assert (assembler.count, assembler.meter.ops) == (4, 4)
+
+
+def test_a_truncate_has_what_a_row_has() -> None:
+    assembler = begun(relation("id*"))
+    (op,) = assembler.truncate(Truncate(0, (1,)), 90)
+    assert (name(op), op.row_lsn, op.xid, op.commit_time) == ((100, 0), 90, 5, 7)
+
+
+def test_a_null_in_a_key_of_all_columns_stops() -> None:
+    assembler = begun(relation("id*"))
+    with pytest.raises(HistoryError):
+        assembler.row(Delete(1, [None], False), 90)
+
+
+def test_facts_that_are_learnt_at_an_op_are_its_own_and_those_behind_it() -> None:
+    described = relation("id*")
+    assembler = begun(described)
+    first = assembler.row(insert("1"), 90)
+    op = assembler.row(insert("2"), 91)
+    assert assembler.relation(op) is described
+    facts = FactHistory()
+    facts.learn((op.lsn, op.seq_id), shape_of(described), [ColumnFacts(type_oid=25)])
+    assembler.learn(op, facts)
+    assert first.table.facts == ()
+    assert [one.type_oid for one in op.table.facts] == [25]
+    assert assembler.row(insert("3"), 92).table is op.table
+
+
+def test_what_is_no_row_or_outside_of_a_transaction_is_told() -> None:
+    message: Any = Truncate(0, (1,))
+    with pytest.raises(WalstreamError, match="no row message: Truncate"):
+        begun(relation("id*")).row(message, 90)
+    assert str(outside("a commit").args[0]) == "a commit came outside of a transaction"

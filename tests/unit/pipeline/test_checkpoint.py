@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.deadline import wait_until
+from tests.support.runtime import altered
 from walstream.errors import Transient, WalstreamError
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.commit_times import CommitTimes, TimeIndex
@@ -191,3 +193,87 @@ def test_what_is_retained_is_not_confirmed() -> None:
         made.reach(2000)
         assert made.source.confirmed == [900, 1900]
         assert made.checkpointer.confirmed == 2000
+
+
+def test_transactions_that_come_together_share_a_write() -> None:
+    now = [1000.0]
+    positions = MemoryStore()
+    with altered(monotonic=lambda: now[0]), kept(positions) as made:
+        checkpointer = made.checkpointer
+        assert checkpointer.due_s(START) == float("inf")
+        assert checkpointer.due_s(2000) == 0.0
+        made.reach(2000)
+        checkpointer.advance(2000, 2000)
+        assert not checkpointer.busy  # it is stored already
+        now[0] += 0.01
+        checkpointer.advance(3000, 3000)
+        assert not checkpointer.busy
+        assert checkpointer.due_s(3000) == pytest.approx(0.01)
+        now[0] = 1000.02
+        checkpointer.advance(4000, 4000)
+        assert made.woken.acquire(timeout=10)
+        checkpointer.advance(4500, 4000)  # by a keepalive
+        assert checkpointer.due_s(4500) == pytest.approx(1.0)
+        now[0] = 1001.02
+        checkpointer.advance(4500, 4000)
+        assert made.woken.acquire(timeout=10)
+    assert [one.resume for one in positions.stored] == [2000, 4000, 4500]
+
+
+def test_what_is_being_written_is_due_when_it_may_be_over() -> None:
+    hold = HoldResponse()
+    with kept(hold=hold) as made:
+        made.checkpointer.advance(2000, 2000)
+        assert hold.done.wait(10)
+        assert made.checkpointer.due_s(3000) == pytest.approx(0.02)
+
+
+def test_a_failed_write_is_tried_again_each_second_and_told_twice() -> None:
+    now = [1000.0]
+    full = Transient("disk full")
+    scripted = faulty(MemoryStore(), store=[Reject(full), Reject(full)])
+    beside = StoredBeside(reach=Reach(None, 1))
+    with (
+        altered(monotonic=lambda: now[0]),
+        capture_logs() as logs,
+        kept(scripted, beside) as made,
+    ):
+        checkpointer = made.checkpointer
+        made.reach(2000)
+        assert not checkpointer.admits(1900)  # no write for that: it would fail, too
+        now[0] += 0.9
+        checkpointer.advance(2000, 2000)
+        assert not checkpointer.busy
+        now[0] += 0.1
+        checkpointer.advance(2000, 2000)
+        assert made.woken.acquire(timeout=10)
+        checkpointer.advance(2000, 2000)
+        now[0] += 1.0
+        checkpointer.advance(2000, 2000)
+        assert made.woken.acquire(timeout=10)
+        checkpointer.advance(2000, 2000)
+        checkpointer.advance(2000, 2000)
+        assert stands(made) == (False, 2000, [2000])
+    told = [(line["event"], line.get("error")) for line in logs]
+    assert told == [
+        ("positions cannot be stored", str(full)),
+        ("positions are stored again", None),
+    ]
+
+
+def test_who_hears_of_confirmations_hears_each_once() -> None:
+    heard: list[int] = []
+    with kept(beside=StoredBeside(confirmed=heard.append)) as made:
+        made.checkpointer.begin()
+        made.reach(2000)
+        made.checkpointer.advance(2000, 2000)
+    assert heard == [START, 2000]
+    assert StartPoint(position(1)) == StartPoint(position(1), 0, 0)
+
+
+def test_a_confirmation_is_above_the_slots_start() -> None:
+    with kept(slot_start=2000) as made:
+        made.reach(2000)
+        assert made.source.confirmed == []
+        made.reach(2001)
+        assert made.source.confirmed == [2001]

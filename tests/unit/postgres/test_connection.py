@@ -207,3 +207,10 @@ def test_a_file_that_libpq_would_pass_over_is_refused_before_it_connects(
     with pytest.raises(CertificateRefused) as refused:
         connect(dsn)
     assert f"{name} of the dsn: {file} does not exist" in str(refused.value)
+
+
+def test_no_name_of_ours_is_looked_up_where_an_application_may_create_one() -> None:
+    options = given("host=h", replication="database")["options"]
+    assert "-c search_path=pg_catalog,pg_temp" in options
+    # a policy that hides a row is an error, and runs nobody's function
+    assert "-c row_security=off" in options

@@ -252,6 +252,19 @@ def test_repair_names_the_source() -> None:
     assert stopped.value.repair.command == "walstream positions reset app"
 
 
+def test_a_slot_that_never_confirmed_anything_is_behind_all() -> None:
+    slot = replace(SLOT, confirmed_flush_lsn=None)
+    assert run(NOTHING, slot, adopt=True) == Decision(Step.ADOPT, 0)
+    assert run(at(0), slot) == Decision(Step.STREAM, 0)
+    assert Decision(Step.CREATE).resume == 0
+
+
+@pytest.mark.parametrize("line", ["x\t0/1\tno number", "7", "comment", "\t"])
+def test_a_line_of_the_history_that_is_none_is_passed_over(line: str) -> None:
+    position = replace(POSITION, timeline=2, resume=0x400)
+    check_timeline("app", position, PROMOTED, f"{line}\n2\t0/400\n")
+
+
 HISTORY = "1\t0/300\tno recovery target specified\n\n2\t0/400\treason\n"
 PROMOTED = replace(SERVER, timeline=3)
 

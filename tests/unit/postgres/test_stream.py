@@ -1,13 +1,17 @@
 """START_REPLICATION, quoted: it takes no parameters. And frames, as libpq has them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from os import pipe, read, write
+from struct import unpack
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from walstream.errors import PublicationLost
+from tests.support.runtime import altered
+from walstream.errors import PublicationLost, Transient
 from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
+from walstream.postgres.server import Server
 from walstream.postgres.stream import SlotSource, start_command
 from walstream.testing import wal_data
 
@@ -145,3 +149,141 @@ def test_a_standby_that_is_waited_for_is_no_lost_publication(state: str) -> None
         source_function="StandbySlotsHaveCaughtup",
     )
     assert told.read(1) == []
+
+
+class Fed(Libpq):
+    """A server that hears status updates, and sends parts of a frame or whole ones."""
+
+    def __init__(self, *frames: bytes) -> None:
+        super().__init__(*frames)
+        self.heard: list[tuple[int, int, int, bool]] = []
+        reader, self.far = pipe()
+        self.socket = reader
+
+    def put_copy_data(self, status: bytes) -> None:
+        tag, write, flush, apply, _, reply = unpack("!cQQQqB", status)
+        assert tag == b"r"
+        self.heard.append((write, flush, apply, bool(reply)))
+
+    def flush(self) -> None: ...
+
+
+class Feedback:
+    """A stream on a clock that a test sets."""
+
+    def __init__(self, timeout_ms: int = 60_000) -> None:
+        self.now = 1000.0
+        self.server = Fed()
+        given: Any = self.server
+        known: Any = SimpleNamespace(
+            wal_sender_timeout_ms=timeout_ms, status_interval_s=10.0
+        )
+        self.source = SlotSource(given, known, start=100)
+
+    def receive(self, lsn: int) -> None:
+        self.server.frames.append(wal_data(b"I", lsn))
+        assert self.source.read(1)
+
+    @property
+    def heard(self) -> list[tuple[int, int, int, bool]]:
+        """What the server heard since this was asked last."""
+        heard, self.server.heard = self.server.heard, []
+        return heard
+
+
+@pytest.fixture
+def stream() -> Iterator[Feedback]:
+    made: list[Feedback] = []
+    with altered(monotonic=lambda: made[0].now if made else 1000.0):
+        made.append(Feedback())
+        yield made[0]
+
+
+def test_a_status_tells_what_was_received_and_confirms_nothing(
+    stream: Feedback,
+) -> None:
+    stream.receive(500)
+    stream.source.keep_alive()
+    assert stream.heard == [(500, 0, 0, True)]
+    stream.now += 9.9
+    stream.source.keep_alive()
+    assert stream.heard == []
+    stream.now += 0.2
+    stream.source.keep_alive()
+    assert stream.heard == [(500, 0, 0, True)]
+    stream.source.ask()
+    stream.source.keep_alive()
+    stream.source.keep_alive(now=True)  # an answer: another would be asked for ever
+    assert stream.heard == [(500, 0, 0, True), (500, 0, 0, False)]
+
+
+def test_a_confirmation_behind_what_was_received_lets_the_server_shut_down(
+    stream: Feedback,
+) -> None:
+    stream.receive(500)
+    stream.source.confirm(300)
+    assert stream.heard == [(500, 300, 300, False), (500, 0, 0, False)]
+    stream.source.confirm(500)
+    assert stream.heard == [(500, 500, 500, False)]
+
+
+def test_a_confirmation_never_goes_back(stream: Feedback) -> None:
+    stream.receive(500)
+    stream.source.confirm(500)
+    assert stream.heard
+    stream.source.confirm(400)
+    stream.source.confirm(500)
+    assert stream.heard == []
+
+
+def test_silence_ends_the_stream_and_a_part_of_a_frame_is_none(
+    stream: Feedback,
+) -> None:
+    stream.now += 59
+    assert stream.source.read(1) == []
+    write(stream.server.far, b"a part of a frame")
+    stream.now += 59
+    assert stream.source.read(1) == []
+    read(stream.server.socket, 99)
+    stream.now += 59
+    assert stream.source.read(1) == []
+    stream.now += 2
+    with pytest.raises(Transient, match="silent for 60 s"):
+        stream.source.read(1)
+
+
+def test_a_pause_is_no_silence(stream: Feedback) -> None:
+    stream.now += 100
+    stream.source.still_paused()
+    assert stream.source.read(1) == []
+
+
+def test_a_server_that_may_be_busy_for_longer_may_be_silent_for_longer() -> None:
+    stream = Feedback(timeout_ms=200_000)
+    with altered(monotonic=lambda: stream.now):
+        stream.source.still_paused()
+        stream.now += 199
+        assert stream.source.read(1) == []
+        stream.now += 2
+        with pytest.raises(Transient):
+            stream.source.read(1)
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "interval_s"), [(0, 10.0), (60_000, 10.0), (6_000, 2.0), (300, 0.1)]
+)
+def test_status_updates_come_well_before_the_server_gives_up(
+    timeout_ms: int, interval_s: float
+) -> None:
+    server = Server(
+        system_identifier=1,
+        timeline=1,
+        database="d",
+        in_recovery=False,
+        wal_level="logical",
+        encoding="UTF8",
+        wal_sender_timeout_ms=timeout_ms,
+        may_replicate=True,
+        flush_lsn=0,
+    )
+    assert server.status_interval_s == interval_s

@@ -7,7 +7,7 @@ import pytest
 from walstream.errors import HistoryError
 from walstream.formats.context import SourceOrigin
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.records.key import KEY_FORMS, KeyForm
+from walstream.records.key import KEY_FORMS, KeyForm, identify_full
 from walstream.records.partitioner import crc32, fnv1a
 from walstream.row import OMITTED, UNCHANGED, NotSent, Row
 
@@ -119,3 +119,8 @@ def test_an_event_key_goes_where_the_older_tool_sent_it(
 @pytest.mark.parametrize(("text", "partition"), [("9", 1), ("abc", 2)])
 def test_a_joined_key_goes_where_crc32_sends_it(text: str, partition: int) -> None:
     assert crc32(key(form("concat", (0,)), [text]), 4) == partition
+
+
+def test_a_name_with_a_quote_stays_one_name() -> None:
+    written = identify_full('a"b', "t; DROP TABLE x")
+    assert written == 'ALTER TABLE "a""b"."t; DROP TABLE x" REPLICA IDENTITY FULL;'

@@ -1,10 +1,18 @@
 """Partitions as other clients compute them."""
 
 import zlib
+from struct import pack, unpack
 
 import pytest
 
-from walstream.records.partitioner import PARTITIONERS, at_random, crc32, fnv1a, murmur2
+from walstream.records.partitioner import (
+    PARTITIONERS,
+    at_random,
+    crc32,
+    fnv1a,
+    murmur2,
+    murmur2_of_all,
+)
 
 # Apache Kafka, UtilsTest.testMurmur2: signed 32-bit numbers, before they are masked
 KAFKA = [
@@ -64,3 +72,23 @@ def test_librdkafka_names_mean_librdkafka_functions() -> None:
     assert PARTITIONERS["murmur2_random"] is PARTITIONERS["murmur2"]
     assert PARTITIONERS["consistent_random"] is PARTITIONERS["consistent"]
     assert PARTITIONERS["fnv1a_random"] is PARTITIONERS["fnv1a"]
+
+
+def test_many_keys_of_several_lengths_go_where_each_would() -> None:
+    keys = [b"x" * (3 + number % 2) + b"%02d" % number for number in range(40)]
+    assert murmur2_of_all(keys, 7) == [murmur2(key, 7) for key in keys]
+    assert murmur2_of_all(keys[::2], 7) == [murmur2(key, 7) for key in keys[::2]]
+    assert murmur2_of_all(keys[:3], 7) == [murmur2(key, 7) for key in keys[:3]]
+
+
+def test_fnv1a_is_the_absolute_value_of_a_signed_number() -> None:
+    signs = set()
+    for number in range(40):
+        key = b"key %d" % number
+        digest = 0x811C9DC5
+        for byte in key:
+            digest = (digest ^ byte) * 0x01000193 % 2**32
+        (signed,) = unpack("<i", pack("<I", digest))
+        signs.add(signed < 0)
+        assert fnv1a(key, 7) == abs(signed) % 7
+    assert signs == {True, False}

@@ -80,6 +80,7 @@ def test_a_request_is_read_as_it_was_written(
         b'{"do": "debug", "on": "off"}',
         b'{"do": "borrow"}',
         b'{"do": "backfill", "source": "app", "tables": "s.t"}',
+        b"[" * 4096,  # the longest that is read
     ],
 )
 def test_what_is_no_request_is_refused(line: bytes) -> None:

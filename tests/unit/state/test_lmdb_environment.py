@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from walstream.errors import StateDamaged, Transient, WalstreamError
+from walstream.state import folder_errors
 from walstream.state.lmdb_environment import LmdbEnvironment, discard
 
 
@@ -127,3 +128,34 @@ def test_a_file_that_a_killed_reader_let_grow_full_is_written_again(
         kill_reader(tmp_path)
         store_some(environment, 600)  # more pages than the file may have
         assert environment.get("figures") == b"599"
+
+
+def test_each_commit_has_its_fsync_and_a_full_disk_is_an_exception(
+    tmp_path: Path,
+) -> None:
+    """Without, a crash tears the file; with writemap a full disk is a SIGBUS."""
+    with opened(tmp_path) as environment:
+        flags = environment._opened().flags()  # noqa: SLF001 - what LMDB was asked for
+    assert (flags["sync"], flags["metasync"], flags["lock"]) == (True, True, True)
+    assert (flags["writemap"], flags["map_async"]) == (False, False)
+
+
+def test_a_full_disk_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = LmdbEnvironment(tmp_path)
+    error = OSError("LMDB says so")
+    assert isinstance(environment.damaged(error), StateDamaged)
+    monkeypatch.setattr(folder_errors, "is_full", lambda *_: True)
+    assert isinstance(environment.damaged(error), Transient)
+    assert isinstance(environment.damaged("a checksum is wrong"), StateDamaged)
+
+
+@pytest.mark.parametrize("ask", ["names", "tree"])
+def test_a_name_that_no_walstream_wrote_is_damage(tmp_path: Path, ask: str) -> None:
+    with opened(tmp_path) as environment:
+        environment.write({"keys/abc": b"1"})
+    file = tmp_path / "data.mdb"
+    file.write_bytes(file.read_bytes().replace(b"keys/abc", b"keys/\xf3bc"))
+    with opened(tmp_path) as environment, pytest.raises(StateDamaged):
+        getattr(environment, ask)("keys")

@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_refused(found: object) -> None:
         read(Outer, found)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", b"\xff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", b"\xff", "[" * 9999])
 def test_a_text_that_is_no_object_is_refused(text: str | bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the standard library's words
         loads(text)

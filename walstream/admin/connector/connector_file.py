@@ -117,7 +117,7 @@ def _properties(
 def _json(path: Path, content: bytes) -> dict[str, str]:
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ConfigError(f"{path}: is not valid JSON") from None
     if isinstance(document, dict) and isinstance(document.get("config"), dict):
         if unknown := sorted(document.keys() - _OF_REST):

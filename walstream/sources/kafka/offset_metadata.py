@@ -42,7 +42,7 @@ def read(text: str | None) -> OffsetMetadata:
         if table is None:
             return OffsetMetadata(topic, source)
         schema, name = table
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, RecursionError, TypeError, ValueError):
         return NOTHING_NOTED
     if not (isinstance(schema, str) and isinstance(name, str)):
         return NOTHING_NOTED

@@ -128,6 +128,7 @@ def test_text_is_latin_1_as_in_connect_and_keys_may_stand_twice(tmp_path: Path) 
     ("name", "text", "why"),
     [
         ("c.json", "{", "not valid JSON"),
+        ("c.json", "[" * 9999, "not valid JSON"),
         ("c.json", "[]", "is not a connector"),
         ("c.json", '{"config": {}, "x": 1}', "stands beside"),
         ("c.json", '{"connector.class": ["s3cret"]}', "neither a text"),

@@ -20,7 +20,9 @@ def test_a_key_that_decides_the_row_needs_no_position(raw: bytes) -> None:
     assert ask(raw, {"c": "3"}) is Decides.YES
 
 
-@pytest.mark.parametrize("raw", [None, b'["1"]', b'["2","1"]', b"", b"\xff", b"null"])
+@pytest.mark.parametrize(
+    "raw", [None, b'["1"]', b'["2","1"]', b"", b"\xff", b"null", b"[" * 9999]
+)
 def test_any_other_key_needs_one(raw: bytes | None) -> None:
     assert ask(raw) is Decides.NO
 

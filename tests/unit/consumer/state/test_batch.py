@@ -14,12 +14,20 @@ from consumer.errors import TransactionEnded
 from consumer.group.assigned_partition import Place
 from consumer.handler import BatchHooks, Retry, Transaction
 from consumer.op import Op
-from consumer.state.batch import Batch, Raised, reached
+from consumer.state.batch import (
+    Batch,
+    BatchOutcome,
+    Locked,
+    Moved,
+    Raised,
+    reached,
+)
 from consumer.state.partition_state import NEVER, KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan, Planner
 from consumer.state.position import AppliedPosition, SnapshotChunk
+from consumer.state.truncate_barrier import Barrier, Turn
 from tests.support.loads.envelope import envelope
-from tests.support.loads.op_record import backfilled, insert
+from tests.support.loads.op_record import backfilled, insert, truncate
 from tests.unit.consumer.state.test_plan import messages, rows_of
 
 _ROW = ["1", "1"]
@@ -166,3 +174,148 @@ def test_a_hook_that_only_returned_its_work_is_refused(name: str) -> None:
     end = work if name == "end_batch" else lambda *_: None
     with pytest.raises(TypeError, match=name):
         run(hooks=BatchHooks(begin, end))
+
+
+class KeptState(LockedState):
+    """A state that is moved, unless somebody else moved it."""
+
+    place = Place("t", 0)
+    moves = True
+    moves_chunks = True
+    same = True  # it is still the transaction that took the lock
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.row: StateRow | None = None
+        self.chunks: dict[SnapshotChunk, int] = {}
+
+    def move(self, _: Transaction, xid: str, before: StateRow, after: StateRow) -> bool:
+        assert (xid, before) == ("7", _BEFORE)
+        self.done.append("moved")
+        self.row = after
+        return self.moves
+
+    def move_chunks(
+        self, _: Transaction, before: Any, after: dict[SnapshotChunk, int]
+    ) -> bool:
+        assert before == {}
+        self.done.append("chunks")
+        self.chunks = after
+        return self.moves_chunks
+
+    def clean(self, _: Transaction, position: AppliedPosition) -> None:
+        assert position >= _BEFORE.position
+        self.done.append("cleaned")
+
+    def same_transaction(self, _: Transaction, xid: str) -> bool:
+        return self.same and xid == "7"
+
+
+def test_the_state_moves_with_the_effects() -> None:
+    state = KeptState()
+    run(state=state, handler=lambda *_: state.done.append("handled"))
+    assert state.done == ["handled", "handled", "chunks", "cleaned", "moved"]
+    assert state.row is not None
+    assert (state.row.position, state.row.next_offset) == ((5, 0), 2)
+
+
+@pytest.mark.parametrize("which", ["moves", "moves_chunks"])
+def test_a_state_that_another_member_moved_takes_the_effects_back(which: str) -> None:
+    state = KeptState()
+    setattr(state, which, False)
+    with pytest.raises(Moved):
+        run(state=state)
+
+
+def test_a_handler_that_began_another_transaction_is_told() -> None:
+    state = KeptState()
+    state.moves = state.same = False
+    with pytest.raises(TransactionEnded, match=r"committed its transaction, in t\[0\]"):
+        run(state=state)
+
+
+class Locker(KeptState):
+    """A state that another process works on."""
+
+    def lock(self, _: Transaction) -> Any:
+        return None
+
+
+def test_a_partition_that_another_process_works_on_is_left_alone() -> None:
+    state = Locker()
+    with pytest.raises(Locked):
+        run(state=state, handler=lambda *_: state.done.append("handled"))
+    assert state.done == []
+
+
+class AtBarrier:
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.ran_at: list[int] = []
+        self.handled: list[int] = []
+
+    def arrive(self, _: Transaction) -> Turn:
+        return self.turn
+
+    def ran(self, _: Transaction) -> None:
+        self.ran_at.append(len(self.handled))
+
+
+def at_barrier(turn: Turn) -> tuple[AtBarrier, KeptState, BatchOutcome]:
+    """Meet a Truncate of a snapshot, which has a place in a chunk."""
+    op = truncate(9, 1)
+    op.snapshot, op.seq_id = True, (2 << 32) + 5
+    plan = Planner(Place("t", 0), _BEFORE.position, "1/db/0", lambda _: NEVER).plan(
+        messages([op]), 0, 9
+    )
+    barrier, state = AtBarrier(turn), KeptState()
+    batch = Batch(
+        cast("PartitionState", state),
+        lambda _, one: barrier.handled.append(one.lsn),
+        60,
+        lambda: False,
+    )
+    outcome = batch.run_barrier(
+        cast("Transaction", OpenTransaction()),
+        plan,
+        KnownState(_BEFORE, _BEFORE, {}),
+        cast("Barrier", barrier),
+    )
+    return barrier, state, outcome
+
+
+@pytest.mark.parametrize("turn", [Turn.RUN, Turn.PASS])
+def test_a_truncate_is_handled_by_the_last_and_kept_by_all(turn: Turn) -> None:
+    barrier, state, outcome = at_barrier(turn)
+    runs = turn is Turn.RUN
+    assert barrier.handled == ([9] if runs else [])
+    assert barrier.ran_at == ([1] if runs else [])
+    assert outcome.turn is turn
+    assert outcome.complete
+    # else a replay would run it again, and skip the rows behind it
+    assert state.chunks == {SnapshotChunk(9, 2): 5}
+    assert state.row is not None
+    assert state.row.next_offset == 1
+
+
+@pytest.mark.parametrize("turn", [Turn.WAIT, Turn.BUSY])
+def test_who_waits_at_a_truncate_moves_nothing(turn: Turn) -> None:
+    barrier, state, outcome = at_barrier(turn)
+    assert (barrier.handled, barrier.ran_at, state.done) == ([], [], [])
+    assert (outcome.turn, outcome.complete, outcome.handled) == (turn, False, 0)
+    assert outcome.kept == _BEFORE
+
+
+def test_time_that_is_up_and_a_stop_end_a_batch_behind_the_op_at_hand() -> None:
+    for longest_s, stopping in ((0.0, False), (60.0, True)):
+        state = KeptState()
+        batch = Batch(
+            cast("PartitionState", state),
+            lambda *_: None,
+            longest_s,
+            lambda stopping=stopping: stopping,  # type: ignore[misc]  # its own
+        )
+        tx = cast("Transaction", OpenTransaction())
+        outcome = batch.run(tx, plan_of(2), KnownState(_BEFORE, _BEFORE, {}))
+        assert (outcome.handled, outcome.complete) == (1, False)
+        assert outcome.kept.next_offset == 1

@@ -7,6 +7,7 @@ from consumer.state.position import (
     NOTHING,
     AppliedPosition,
     SnapshotChunk,
+    bygone,
     place_in_snapshot,
 )
 
@@ -22,8 +23,13 @@ def test_positions_are_ordered_by_lsn_then_number(
 
 
 def test_every_op_comes_after_nothing() -> None:
-    assert NOTHING < (1, 0)
+    assert (0, 0) == NOTHING < (1, 0)
 
 
 def test_a_snapshot_rows_number_is_a_chunk_and_an_index() -> None:
     assert place_in_snapshot(28318000, 4294967303) == (SnapshotChunk(28318000, 1), 7)
+
+
+def test_a_snapshot_is_long_past_after_a_gibibyte() -> None:
+    assert bygone(5 << 30) == 4 << 30
+    assert bygone(0) < 0  # nothing is

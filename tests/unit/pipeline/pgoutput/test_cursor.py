@@ -85,3 +85,19 @@ def test_tuple_without_unchanged_values_says_so() -> None:
 def test_damaged_tuple_is_refused(encoded: bytes, reason: str) -> None:
     with pytest.raises(Malformed, match=reason):
         cursor(encoded).tuple_data()
+
+
+def test_a_tuple_may_have_many_columns() -> None:
+    assert cursor(b"\x06\x40" + b"n" * 1600).tuple_data() == [None] * 1600
+
+
+@pytest.mark.parametrize("size", [0x0203, 0x010203, 0x01020304])
+def test_each_byte_of_a_length_counts(size: int) -> None:
+    at = cursor(b"\0\2t", size.to_bytes(4, "big"), b"x" * size, b"t\0\0\0\1y")
+    assert at.tuple_data() == ["x" * size, "y"]
+
+
+def test_what_is_wrong_is_said_alone() -> None:
+    with pytest.raises(Malformed) as refused:
+        cursor(b"abc").string()
+    assert str(refused.value) == "string without its end"

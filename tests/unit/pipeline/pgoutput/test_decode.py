@@ -109,3 +109,10 @@ def test_error_never_holds_a_value() -> None:
     with pytest.raises(DecodeError) as refused:
         decode(b"I" + ONE + b"N" + secret + b"more")
     assert "hunter" not in str(refused.value)
+
+
+def test_what_was_not_sent_of_the_old_row_says_nothing_of_the_new() -> None:
+    head, old, new = b"U\0\0\0\1", b"O\0\1u", b"N\0\1t\0\0\0\1x"
+    update = decode(head + old + new)
+    assert isinstance(update, Update)
+    assert (update.old, update.new, update.toasted) == ([UNCHANGED], ["x"], False)

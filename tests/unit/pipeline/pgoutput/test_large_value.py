@@ -8,7 +8,12 @@ import pytest
 from walstream.errors import DecodeError
 from walstream.formats.placeholder import StandIn
 from walstream.pipeline.pgoutput import Delete, Insert, RowMessage, Update, decode
-from walstream.pipeline.pgoutput.large_value import HEAD_SIZE, LargeFrame, read
+from walstream.pipeline.pgoutput.large_value import (
+    HEAD_SIZE,
+    LARGE_FRAME,
+    LargeFrame,
+    read,
+)
 from walstream.row import UNCHANGED
 from walstream.testing import encode, wal_data
 
@@ -89,3 +94,12 @@ def test_nothing_is_kept_when_the_row_is_gone() -> None:
     gc.collect()
     assert gone() is None
     assert frame
+
+
+def test_a_value_is_large_above_a_page_of_text() -> None:
+    found = read(framed(encode(Insert(7, ["a" * 4096, "b" * 4097], False))))
+    assert isinstance(found, Insert)
+    assert found.new[0] == "a" * 4096
+    assert not isinstance(found.new[0], StandIn)
+    assert isinstance(found.new[1], StandIn)
+    assert LARGE_FRAME == 1 << 20  # a row of fewer bytes is not worth it

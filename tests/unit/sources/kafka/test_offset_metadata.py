@@ -34,6 +34,7 @@ def test_a_name_that_no_server_gives_is_left_out() -> None:
         '{"table": "x"}',
         '{"table": [1, 2]}',
         '{"table": {"a": 1, "b": 2, "c": 3}}',
+        "[" * 4096,  # the longest that a broker keeps
     ],
 )
 def test_what_is_not_ours_says_nothing(text: str | None) -> None:

@@ -1,10 +1,13 @@
 """Ages of missing keys: nobody sets the clock that they are counted by."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from walstream.sources.sql import gap_clock
 from walstream.sources.sql.gap_clock import Clock, Times
 
 HOUR_S = 3600.0
@@ -75,3 +78,24 @@ def test_a_machine_that_does_not_name_its_boots_is_another_each_time() -> None:
 def test_it_begins_with_the_time_of_the_wall() -> None:
     machine = Machine()
     assert abs(machine.clock().now() - machine.wall) < 1e-3
+
+
+def test_time_in_which_nobody_ran_counts_by_the_machines_own_clock() -> None:
+    machine = Machine()
+    reading = machine.clock().reading()
+    for waited_s in (0.0, 500.0):
+        machine.wait(waited_s)
+        machine.wall += 1e6
+        times = Times(lambda: machine.wall, lambda: machine.ticks, "boot 0")
+        assert Clock(reading, HOUR_S, times).now() == reading.at + waited_s
+
+
+def test_the_kernel_names_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    assert Clock(None, HOUR_S).reading().boot == named != ""
+    monkeypatch.setattr(gap_clock, "_BOOT", Path("/nowhere"))
+    unknown = Clock(None, HOUR_S).reading()
+    assert unknown.boot == "?"
+    # which is none of before: no more than a part of what passed is believed
+    later = Times(lambda: unknown.wall + 1e6, lambda: unknown.ticks + 1e6)
+    assert Clock(unknown, HOUR_S, later).now() == unknown.at + HOUR_S / 10

@@ -299,3 +299,108 @@ def test_a_document_is_read_back() -> None:
     again = GapLedger.of(json.loads(json.dumps(gaps.document())), HOUR, 10)
     assert again.document() == gaps.document()
     assert (len(again), again.keys, again.oldest) == (3, 10**20 + 3, 1000.5)
+
+
+def test_a_gap_is_due_again_after_a_tenth_of_its_age() -> None:
+    ledger = GapLedger(1000.0, 10)
+    ledger.note([(1, 3)], 0.0, None)
+    assert ledger.due(90.0) == [(1, 3)]
+    ledger.looked(90.0)
+    assert ledger.due(90.0) == []
+    assert ledger.due(99.5) == []
+    assert ledger.due(100.0) == [(1, 3)]
+    assert ledger.due(89.0) == [(1, 3)]  # the clock was set back
+
+
+@pytest.mark.parametrize(
+    ("again", "keys"), [((5, 7), 7), ((3, 9), 9), ((6, 7), 7), ((2, 3), 5), ((9, 9), 6)]
+)
+def test_a_gap_over_another_takes_its_keys(again: tuple[int, int], keys: int) -> None:
+    ledger = GapLedger(1000.0, 10)
+    ledger.note([(1, 5)], 0.0, None)
+    ledger.note([again], 50.0, None)
+    assert ledger.keys == keys
+    found = ledger.due(2000.0)
+    assert found == sorted(found)
+    assert sum(high - low + 1 for low, high in found) == keys
+    assert ledger.oldest == 0.0
+
+
+def test_a_time_that_no_clock_shows_is_refused() -> None:
+    document = [[253_402_300_799, None, 1, 0]]
+    assert GapLedger.of(document, 60.0, 10).keys == 1
+    for since in (253_402_300_800, -1):
+        with pytest.raises(ValueError, match="another time"):
+            GapLedger.of([[since, None, 1, 0]], 60.0, 10)
+
+
+def test_a_look_is_wanted_at_the_timeout_itself() -> None:
+    gaps = ledger()
+    gaps.note([(1, 1)], 0.0, None)
+    rounds(gaps, HOUR - 1)
+    assert not gaps.wants_look(HOUR - 0.5)
+    assert gaps.wants_look(HOUR)
+
+
+@pytest.mark.parametrize(("most", "count", "half"), [(4, 1, 0), (4, 2, 1), (5, 2, 0)])
+def test_it_is_half_full_at_the_half(most: int, count: int, half: int) -> None:
+    gaps = ledger(most)
+    gaps.note([(10 * number, 10 * number) for number in range(count)], 0.0, None)
+    assert gaps.half_full is bool(half)
+
+
+def test_blocks_of_a_document_come_in_any_order() -> None:
+    gaps = GapLedger.of([[0, None, 10, 0], [1, None, 1, 0]], HOUR, 10)
+    assert gaps.due(2.0) == [(1, 1), (10, 10)]
+    assert 1 in gaps
+    assert 10 in gaps
+
+
+@pytest.mark.parametrize(("age_s", "left"), [(59.9, 1), (60.0, 0)])
+def test_a_full_ledger_forgets_what_nobody_can_fill_after_a_minute(
+    age_s: float, left: int
+) -> None:
+    gaps = ledger(1)
+    gaps.note([(1, 1)], 0.0, 5)
+    rounds(gaps, age_s, 5)
+    assert gaps.keys == left
+
+
+def test_a_full_ledger_forgets_no_more_than_it_has_to() -> None:
+    gaps = ledger(4)
+    gaps.note([(1, 1), (3, 3)], 0.0, 5)
+    gaps.note([(5, 5)], HOUR - 70, 5)
+    gaps.note([(7, 7)], HOUR - 65, 5)
+    rounds(gaps, HOUR, 5)
+    assert gaps.due(2 * HOUR) == [(5, 5), (7, 7)]
+
+
+def test_what_is_in_front_of_a_key_that_came_stays() -> None:
+    gaps = ledger()
+    gaps.note([(1, 1), (3, 3), (5, 7), (9, 9)], 0.0, None)
+    gaps.seen([6, 100])
+    assert gaps.due(1.0) == [(1, 1), (3, 3), (5, 5), (7, 7), (9, 9)]
+    assert (gaps.keys, len(gaps)) == (5, 5)
+
+
+def test_blocks_that_are_joined_are_due_if_one_of_them_is() -> None:
+    gaps = ledger(5000)
+    for number in range(2100):
+        gaps.note([(3 * number, 3 * number)], number / 1000, number)
+        if number == 700:
+            rounds(gaps, 700.0)
+    assert len(gaps.due(700.0)) == 2100
+    assert len(gaps.document()) < 1100
+    assert rounds(gaps, 2 * HOUR, 2000) == Forgotten(0, 0)  # the last is still open
+
+
+def test_one_that_nobody_looked_at_makes_those_due_that_it_is_joined_with() -> None:
+    gaps = ledger(5000)
+    for number in range(1020):
+        gaps.note([(3 * number, 3 * number)], 10 + number / 1000, None)
+    rounds(gaps, 20.0)
+    assert gaps.due(20.0) == []
+    for number in range(1020, 1030):  # drawn before, noted behind the look
+        gaps.note([(3 * number, 3 * number)], 9.5, None)
+    assert len(gaps.document()) < 20
+    assert len(gaps.due(20.0)) >= 1020

@@ -92,3 +92,15 @@ def test_keys_that_start_anew_settle_nothing() -> None:
     scene.holes.forget()
     scene.note((5, 5))
     assert scene.progress.gaps.keys == 3
+
+
+def test_nothing_is_settled_while_a_transaction_of_then_may_be_open() -> None:
+    for open_marks, passed_s in (([0], 61), ([], 59)):
+        scene = Scene(Table({50}), marks=True)
+        scene.table.open_marks = [*open_marks]
+        scene.holes.look_back()
+        scene.table.at += passed_s
+        scene.holes.look_back()
+        scene.note((1, 1), (3, 3))
+        scene.note((5, 5))
+        assert scene.progress.gaps.keys == 3

@@ -202,3 +202,13 @@ def test_a_chunk_whose_workers_die_each_time_costs_its_table(
     heard, _, _ = ran(monkeypatch, driver, chunk(1, "deadly"), chunk(2, "b", ORDERED))
     assert heard.lost == ["public.deadly"]
     assert heard.ended == [("public.b", 4)]
+
+
+def test_a_chunk_whose_workers_died_some_times_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    died = ChunkPostponed(1, Transient("chunk 1: the worker died"), died=True)
+    driver = Telling(*[[died]] * 3, [ChunkDone(1, 3, 9), ChunkDone(2, 4, 9)])
+    heard, _, _ = ran(monkeypatch, driver, chunk(1, "a"), chunk(2, "b", ORDERED))
+    assert heard.lost == []
+    assert sorted(heard.ended) == [("public.a", 3), ("public.b", 4)]
