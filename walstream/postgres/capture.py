@@ -6,7 +6,6 @@ added, tables that lost their replica identity are moved where they do no harm.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from walstream.errors import ConfigError, PermissionLacking, Repair, WalstreamError
 from walstream.pipeline.state_document import Entries
@@ -28,7 +27,7 @@ from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.privileges import Rights
 from walstream.postgres.publication import Publication
-from walstream.postgres.publication_change import Alteration, PublicationChange
+from walstream.postgres.publication_change import Alteration
 from walstream.postgres.publication_memory import StoredPublication
 from walstream.postgres.publication_steps import (
     exclusions,
@@ -44,8 +43,6 @@ from walstream.postgres.selection import (
     unselectable,
 )
 from walstream.postgres.warning_once import WarningOnce
-
-OTHER_LIST: Final = "has another column list in the publication than in `columns`"
 
 
 @dataclass(slots=True)
@@ -268,8 +265,11 @@ class Capture:
         self._warnings.of_plan(plan, facts)
         self._warnings.of_generated(main)
         there = [made for made in (main, inserts) if made is not None]
+        lists = list(relistings(self.wanted, plan, main, inserts))
+        relisted = self.watch.relisted([name for one in lists for name in one.relisted])
+        self.watch.check_rule(connection, relisted)  # before anything is changed
         changes = [
-            *self._relistings(connection, plan, main, inserts),
+            *lists,
             *(part for one in placements(plan, main, inserts) for part in one.parts()),
             *exclusions(self.wanted, there, facts),
         ]
@@ -278,24 +278,6 @@ class Capture:
         for table in plan.insert_only:
             culprits = replica_identity.culprits(table, facts).values()
             self._warnings.of_no_identity(table, culprits, read=inserts is not None)
-
-    def _relistings(
-        self,
-        connection: Connection,
-        plan: publication.PublicationPlan,
-        main: Publication,
-        inserts: Publication | None,
-    ) -> list[PublicationChange]:
-        """Return what gives tables the columns that are wanted now.
-
-        What was sent before has others: the rule decides, before anything is changed.
-        """
-        changes = list(relistings(self.wanted, plan, main, inserts))
-        names = {table.full_name for change in changes for table in change.tables}
-        if names and not self.watch.at_first:
-            names -= set(self.mending.asked())
-            self.watch.mend(connection, dict.fromkeys(sorted(names), OTHER_LIST))
-        return changes
 
     def captured(
         self, connection: Connection, facts: Mapping[str, TableFacts]
