@@ -215,8 +215,19 @@ def publication_lost(what: str) -> HistoryError:
     )
 
 
-def _first_line(error: psycopg.Error) -> str:
+_OF_DATA: Final = "22"  # class of SQLSTATE
+_QUOTED: Final = re.compile('".*"', re.DOTALL)  # a value may have quotes
+
+
+def without_values(error: psycopg.Error) -> str:
+    """Return the server's words, but for values of rows: errors of data quote them."""
     text = error.diag.message_primary or str(error)
+    of_data = (error.sqlstate or "").startswith(_OF_DATA)
+    return _QUOTED.sub('"…"', text) if of_data else text
+
+
+def _first_line(error: psycopg.Error) -> str:
+    text = without_values(error)
     # a multi-host or failed connection says more than one line: the cause is the first
     whole, *more = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     for line in more:
