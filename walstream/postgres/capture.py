@@ -147,17 +147,26 @@ class Capture:
         found = publication.find(connection, self.names)
         main, inserts = self.names
         made = {
-            main: self._creation(main, plan),
-            inserts: self._creation(inserts, plan),
+            main: self.creation(main, plan, found),
+            inserts: self.creation(inserts, plan, found),
         }
         return [statement for name, statement in made.items() if name not in found]
 
-    def _creation(self, name: str, plan: publication.PublicationPlan) -> str:
-        """Write what creates one of the two."""
+    def creation(
+        self,
+        name: str,
+        plan: publication.PublicationPlan,
+        found: Mapping[str, Publication],
+    ) -> str:
+        """Write what creates one of the two: with generated columns as the other."""
         tables, publish = plan.identified, publication.ALL_OPERATIONS
         if name != self.name:
             tables, publish = plan.insert_only, publication.INSERT_OPERATIONS
-        return publication.creation(name, tables, publish, self.wanted)
+        there = {made.generated for made in found.values()}
+        stored = publication.STORED in there if there else self.wanted.generated
+        return publication.creation(
+            name, tables, publish, self.wanted, generated=stored
+        )
 
     def establish(self, connection: Connection) -> None:
         """Create what is missing before the slot is, and remember it.
@@ -177,7 +186,7 @@ class Capture:
             return
         plan = publication.plan(self.wanted, facts)
         with connection.transaction():
-            self._create(connection, plan, set(found))
+            self._create(connection, plan, found)
         self.recognise(connection, at_first=True)
 
     def recognise(self, connection: Connection, *, at_first: bool = False) -> None:
@@ -229,15 +238,18 @@ class Capture:
         return self.watch.examine(connection)
 
     def _create(
-        self, connection: Connection, plan: publication.PublicationPlan, found: set[str]
+        self,
+        connection: Connection,
+        plan: publication.PublicationPlan,
+        found: Mapping[str, Publication],
     ) -> None:
         main, inserts = self.names
         if main not in found:
-            publication.execute(connection, self._creation(main, plan))
+            publication.execute(connection, self.creation(main, plan, found))
         if inserts not in found:
             try:
                 with connection.transaction():
-                    publication.execute(connection, self._creation(inserts, plan))
+                    publication.execute(connection, self.creation(inserts, plan, found))
             except PermissionLacking as error:
                 self._teller.warn(
                     inserts,
@@ -263,8 +275,8 @@ class Capture:
             self.wanted, plan, facts, inserts_read=inserts is not None
         )
         self._warnings.of_plan(plan, facts)
-        self._warnings.of_generated(main)
         there = [made for made in (main, inserts) if made is not None]
+        self._warnings.of_generated(there)
         lists = list(relistings(self.wanted, plan, main, inserts))
         relisted = self.watch.relisted([name for one in lists for name in one.relisted])
         self.watch.check_rule(connection, relisted)  # before anything is changed

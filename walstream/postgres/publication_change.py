@@ -143,7 +143,8 @@ class Alteration:
         for table in added:
             self._note(change.into, oids[table.full_name])
         changed = {oid for oids in self._done.values() for oid in oids}
-        if not changed or _disagree(found.values(), changed):
+        generated = {one.oid for one in change.tables if 0 in one.numbers}
+        if not changed or _disagree(found.values(), changed, generated):
             return None
         now = see(self.connection, found)
         before = self.watch.memory
@@ -241,13 +242,18 @@ def _without(left: frozenset[str], ours: Collection[str]) -> frozenset[str]:
     return frozenset(key for key in left if key.partition("/")[0] not in ours)
 
 
-def _disagree(found: Iterable[Publication], changed: Collection[int]) -> bool:
-    """Return whether two publications have other column lists of one table.
+def _disagree(
+    found: Iterable[Publication], changed: Collection[int], generated: Collection[int]
+) -> bool:
+    """Return whether two publications have other columns of one table.
 
-    PostgreSQL could then not decode a change of it, now or ever.
+    PostgreSQL could then not decode a change of it, now or ever. `generated` are the
+    tables with generated columns.
     """
-    lists: dict[int, set[frozenset[str]]] = {}
+    seen: dict[int, set[tuple[frozenset[str], str | None]]] = {}
     for made in found:
         for oid in made.tables.keys() & set(changed):
-            lists.setdefault(oid, set()).add(made.lists.get(oid, frozenset()))
-    return any(len(different) > 1 for different in lists.values())
+            columns = made.lists.get(oid, frozenset())
+            whole = not columns and oid in generated
+            seen.setdefault(oid, set()).add((columns, made.generated if whole else ""))
+    return any(len(different) > 1 for different in seen.values())

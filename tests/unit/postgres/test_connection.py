@@ -156,9 +156,7 @@ def test_failed_connection_is_judged_by_its_text(
 def test_values_of_rows_are_not_told() -> None:
     said = 'invalid input syntax for type integer: "a "secret""'
     found = translate(failed(said, "22P02"), "reading")
-    assert (
-        found.args[0] == 'reading: invalid input syntax for type integer: "…" (22P02)'
-    )
+    assert found.args[0].endswith('for type integer: "…" (22P02)')
     other = translate(failed('relation "t" is gone', "XX000"), "reading")
     assert '"t"' in str(other)
 
