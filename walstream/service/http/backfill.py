@@ -89,7 +89,8 @@ def read(config: Config, body: bytes) -> FindRequest:
     """Return what a body asks for; raise ValueError for anything else."""
     try:
         found: Any = json.loads(body)
-    except ValueError:
+        json.dumps(found, ensure_ascii=False).encode()  # halves of surrogate pairs
+    except (ValueError, RecursionError):
         raise ValueError("the body is not JSON") from None
     if not isinstance(found, Mapping):
         raise ValueError("the body is not a JSON object")  # noqa: TRY004 - as all here
