@@ -100,12 +100,13 @@ class Capture:
     ) -> Iterator[WalstreamError]:
         """Yield what would keep `establish` from doing its work."""
         yield from self.unselectable(connection, facts)
-        if self.name in publication.find(connection, self.names):
+        found = publication.find(connection, self.names)
+        if self.name in found:
             return
         if not self.wanted.patterns:
             yield self._not_there(facts)
             return
-        plan = publication.plan(self.wanted, facts)
+        plan = publication.plan(self.wanted, facts, found.values())
         lacking = privileges.missing_to_create(
             may, self._statements(connection, plan), plan.identified
         )
@@ -162,8 +163,7 @@ class Capture:
         tables, publish = plan.identified, publication.ALL_OPERATIONS
         if name != self.name:
             tables, publish = plan.insert_only, publication.INSERT_OPERATIONS
-        there = {made.generated for made in found.values()}
-        stored = publication.STORED in there if there else self.wanted.generated
+        stored = publication.stored(self.wanted, found.values())
         return publication.creation(
             name, tables, publish, self.wanted, generated=stored
         )
@@ -184,7 +184,7 @@ class Capture:
             self.watch.begin(connection, {self.name: found[self.name]})
             self._warnings.of_nothing(found[self.name], facts)
             return
-        plan = publication.plan(self.wanted, facts)
+        plan = publication.plan(self.wanted, facts, found.values())
         with connection.transaction():
             self._create(connection, plan, found)
         self.recognise(connection, at_first=True)
@@ -270,12 +270,12 @@ class Capture:
         if not self.wanted.patterns or main is None or main.all_tables:
             return
         inserts = found.get(publication.insert_only(self.name))
-        plan = publication.plan(self.wanted, facts)
+        there = [made for made in (main, inserts) if made is not None]
+        plan = publication.plan(self.wanted, facts, there)
         self._limits = limits_of(
             self.wanted, plan, facts, inserts_read=inserts is not None
         )
         self._warnings.of_plan(plan, facts)
-        there = [made for made in (main, inserts) if made is not None]
         self._warnings.of_generated(there)
         lists = list(relistings(self.wanted, plan, main, inserts))
         relisted = self.watch.relisted([name for one in lists for name in one.relisted])

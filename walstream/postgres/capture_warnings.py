@@ -87,6 +87,6 @@ class CaptureWarnings:
             f"table has no replica identity: {what}",
             hint="give it a primary key, or another replica identity",
             repair=Repair(
-                sql="\n".join(replica_identity.cure(one) for one in culprits)
+                sql="\n".join(filter(None, map(replica_identity.cure, culprits)))
             ),
         )

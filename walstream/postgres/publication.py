@@ -192,8 +192,22 @@ class PublicationPlan:
         yield from self.insert_only
 
 
-def plan(wanted: Selection, tables: Mapping[str, TableFacts]) -> PublicationPlan:
-    """Sort the tables that are wanted; a partition whose root is goes with it."""
+def stored(wanted: Selection, found: Iterable[Publication]) -> bool:
+    """Return whether stored generated columns are published, or will be."""
+    there = {made.generated for made in found}
+    return STORED in there if there else wanted.generated
+
+
+def plan(
+    wanted: Selection,
+    tables: Mapping[str, TableFacts],
+    found: Iterable[Publication] = (),
+) -> PublicationPlan:
+    """Sort the tables that are wanted; a partition whose root is goes with it.
+
+    `found` are the publications that are there.
+    """
+    generated = stored(wanted, found)
     names = {name for name in tables if wanted.wants(name)}
     made = PublicationPlan()
     for name in sorted(names):
@@ -204,7 +218,7 @@ def plan(wanted: Selection, tables: Mapping[str, TableFacts]) -> PublicationPlan
             made.refused[name] = "unlogged: PostgreSQL writes no WAL for it"
         elif why := wanted.misfit(table, tables):
             made.misfits[name] = why
-        elif table.identified:
+        elif table.identified and not wanted.unsent(table, generated=generated):
             made.identified.append(table)
         else:
             made.insert_only.append(table)

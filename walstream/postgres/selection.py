@@ -45,6 +45,16 @@ class Selection:
         listed = self.columns.get(table.full_name, ())
         return [name for name in table.columns if name in listed]
 
+    def unsent(self, table: TableFacts, *, generated: bool) -> bool:
+        """Return whether generated columns keep updates from being published.
+
+        `generated`: stored ones are published, as are those of a column list.
+        """
+        if table.computed == "s":
+            listed = table.full_name in self.columns and not table.full
+            return not (generated or listed)
+        return bool(table.computed)
+
     def misfit(self, table: TableFacts, tables: Mapping[str, TableFacts]) -> str:
         """Return why PostgreSQL could not publish the column list; "": it can.
 

@@ -188,7 +188,7 @@ def _filters(seen: ServerContext) -> Iterator[Finding]:
 def _lists(seen: ServerContext) -> Iterator[Finding]:
     """Name tables that have other columns in a publication than in `columns`."""
     wanted = seen.capture.wanted
-    plan = publication.plan(wanted, seen.facts)
+    plan = publication.plan(wanted, seen.facts, seen.found.values())
     for table in plan:
         columns = wanted.columns_of(table)
         for made in seen.found.values():
@@ -213,7 +213,7 @@ def _lists(seen: ServerContext) -> Iterator[Finding]:
 def _rights(seen: ServerContext) -> Iterator[Finding]:
     """Name tables that the role may not bring in: `run` goes on without them."""
     may = privileges.look(seen.connection)
-    plan = publication.plan(seen.capture.wanted, seen.facts)
+    plan = publication.plan(seen.capture.wanted, seen.facts, seen.found.values())
     main, inserts = (seen.found.get(name) for name in seen.capture.names)
     if main is None and privileges.missing_to_create(may, [], plan.identified):
         return  # a stop, and said already with what cures both
