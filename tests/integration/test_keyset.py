@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database
-from walstream.errors import ConfigError, PermissionLacking
+from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.lsn import parse
 from walstream.sources.postgres.backfill.chunk import TableRewritten
 from walstream.sources.postgres.backfill.reader import SnapshotDatabase as Where
@@ -342,3 +342,21 @@ def test_what_keeps_rows_from_us_is_said(database: Database) -> None:
         assert denied.value.repair.sql.startswith('GRANT SELECT ON "public"."keyed"')
     finally:
         database.execute(f"DROP ROLE {role}")
+
+
+def test_a_row_that_a_condition_fails_at_ends_the_read_without_its_value(
+    database: Database,
+) -> None:
+    """From the first row on it would be read again and again, and never end."""
+    database.execute(
+        "CREATE TABLE keyed (k int PRIMARY KEY, v text);"
+        "INSERT INTO keyed SELECT i, i FROM generate_series(1, 3) i;"
+        "INSERT INTO keyed VALUES (4, 'se\"cret');"
+        "CREATE PUBLICATION walstream FOR TABLE keyed"
+    )
+    keyset = reader(database)
+    first = keyset.read("public.keyed", None, (), 2, "v::int > 0")
+    assert first.rows == [["1", "1"], ["2", "2"]]
+    with pytest.raises(Transient, match="invalid input syntax") as stop:
+        keyset.read("public.keyed", first.end(2), first.names, 2, "v::int > 0")
+    assert "secret" not in str(stop.value).replace('"', "")

@@ -11,10 +11,11 @@ from typing import Any, cast
 
 import psycopg
 import pytest
+from psycopg import sql
 from structlog.testing import capture_logs
 
 from tests.support.fixtures.postgres import Database
-from walstream.errors import PublicationLost, Transient
+from walstream.errors import PermissionLacking, PublicationLost, Transient
 from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import Connection, connect
@@ -678,7 +679,8 @@ def test_a_locked_table_keeps_its_column_list_and_its_place(
     database: Database,
 ) -> None:
     held = "SELECT attnames::text FROM pg_publication_tables WHERE tablename = 't'"
-    with watching(database, "patterns", reread=True, ask=lambda _: None) as (
+    asked: list[Any] = []
+    with watching(database, "patterns", reread=True, ask=asked.append) as (
         connection,
         first,
         _,
@@ -688,9 +690,81 @@ def test_a_locked_table_keeps_its_column_list_and_its_place(
             other.execute("LOCK t IN SHARE UPDATE EXCLUSIVE MODE")
             first.extend(connection, catalog.tables(connection))
             assert database.fetch(held) == [("{id,v}",)]
+            assert not asked  # else readers lose its rows once a minute, for nothing
         first.extend(connection, catalog.tables(connection))
         assert database.fetch(held) == [("{id}",)]
+        assert {*map(tuple, asked)} == {("public.t",)}
         first.check(connection)
+
+
+def test_a_locked_table_is_not_read_with_the_columns_that_are_left_out(
+    database: Database,
+) -> None:
+    with watching(
+        database, "patterns", ask=lambda _: None, asked=lambda: {"public.t"}
+    ) as (connection, first, _):
+        first.wanted.columns = {"public.t": ["id"]}
+        with psycopg.connect(database.dsn) as other:
+            other.execute("LOCK t IN SHARE UPDATE EXCLUSIVE MODE")
+            with pytest.raises(Transient, match=r"'public\.t' is locked"):
+                first.extend(connection, catalog.tables(connection))
+
+
+Q = 'ALTER PUBLICATION "walstream" '
+GONE = f'{Q}DROP TABLE ONLY "public"."t";'
+
+
+@pytest.mark.parametrize(
+    ("hide", "said", "repair"),
+    [
+        (
+            {"columns": {"public.t": ["id"]}},
+            "`columns` leaves out of public.t would",
+            "\n".join(
+                ["BEGIN;", GONE, f'{Q}ADD TABLE ONLY "public"."t" ("id");', "COMMIT;"]
+            ),
+        ),
+        (
+            {"exclude": ["public.t"]},
+            "`exclude` matches of public.t would",
+            GONE,
+        ),
+    ],
+    ids=["columns", "exclude"],
+)
+def test_what_may_not_be_hidden_is_not_sent_and_nothing_is_read_again_for_it(
+    database: Database, hide: dict[str, Any], said: str, repair: str
+) -> None:
+    asked: list[Any] = []
+    with watching(database, "patterns", reread=True, ask=asked.append) as (
+        connection,
+        first,
+        _,
+    ):
+        execute(database, [P + "OWNER TO pg_database_owner"])
+        with another_role(database, connection):
+            for key, wanted in hide.items():
+                setattr(first.wanted, key, wanted)
+            with pytest.raises(PermissionLacking) as stop:
+                first.extend(connection, catalog.tables(connection))
+        assert said in str(stop.value)
+        assert stop.value.repair.sql == repair
+        assert not asked
+        execute(database, [repair])  # as printed
+        first.extend(connection, catalog.tables(connection))
+
+
+@contextmanager
+def another_role(database: Database, connection: Connection) -> Iterator[None]:
+    """Let a session have no right to alter anything for a while."""
+    role = sql.Identifier(f"reader_of_{database.name}")
+    database.execute(sql.SQL("CREATE ROLE {}").format(role))
+    try:
+        connection.execute(sql.SQL("SET ROLE {}").format(role))
+        yield
+        connection.execute("RESET ROLE")
+    finally:
+        database.execute(sql.SQL("DROP ROLE {}").format(role))
 
 
 def test_a_table_that_gains_a_key_is_told_to_be_read_anew(database: Database) -> None:

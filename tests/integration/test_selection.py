@@ -253,6 +253,27 @@ INSERT INTO g VALUES (1)
 """
 
 
+@pytest.mark.parametrize("identity", ["FULL", "USING INDEX other"])
+def test_a_list_that_a_partition_would_not_take_is_refused(
+    database: Database, made: Made, identity: str
+) -> None:
+    """PostgreSQL asks for the identity of the partition that a row is in."""
+    database.execute(
+        "CREATE TABLE root (id int PRIMARY KEY, v int) PARTITION BY RANGE (id);"
+        "CREATE TABLE leaf PARTITION OF root (v NOT NULL) DEFAULT;"
+        "CREATE UNIQUE INDEX other ON leaf (v);"
+        "INSERT INTO root VALUES (1, 2)"
+    )
+    database.execute(f"ALTER TABLE leaf REPLICA IDENTITY {identity}")
+    columns = {"public.root": ["id"]}
+    stop = one(
+        look(database.dsn, columns=columns), "publication-selection", Severity.STOP, 2
+    )
+    assert "its partition 'public.leaf'" in stop.what
+    made(columns=columns).start().ends_with(2, "its partition 'public.leaf'")
+    database.execute("UPDATE root SET v = 3")  # whoever did that went on
+
+
 @pytest.mark.parametrize("generated", ["stored", "none"])
 def test_generated_columns_are_sent_and_backfilled_alike(
     database: Database, made: Made, reader: Reader, generated: str
@@ -294,3 +315,92 @@ def test_a_publication_without_generated_columns_is_named(
     assert "publish_generated_columns = stored" in found.repair.sql
     walstream = made(generated="stored").start().streaming()
     assert walstream.said("publication does not publish stored generated columns")
+
+
+BARE_GENERATED = (
+    "CREATE TABLE g (id int NOT NULL, twice int GENERATED ALWAYS AS (id * 2) STORED)"
+)
+
+
+@pytest.mark.parametrize("postgres", ["postgres18"], indirect=True)
+def test_both_publications_have_generated_columns_alike(
+    database: Database, made: Made, reader: Reader
+) -> None:
+    """PostgreSQL decodes no change of a table that two publish differently."""
+    database.execute(
+        f"{BARE_GENERATED};"
+        "CREATE PUBLICATION walstream FOR TABLE users"
+        " WITH (publish_via_partition_root = true)"
+    )
+    with made(generated="stored") as walstream:
+        walstream.until("backfill ended").streaming()
+        said = walstream.said("publication does not publish stored generated columns")
+        database.execute(
+            "INSERT INTO g VALUES (1); ALTER TABLE g ADD PRIMARY KEY (id);"
+            "ALTER PUBLICATION walstream ADD TABLE g; INSERT INTO g VALUES (2)"
+        )
+        reader.until(lambda records: len(rows(records, "g")) == 2)
+        database.execute(said[0]["repair"])  # as printed
+        database.execute("UPDATE g SET id = 3 WHERE id = 1")
+        reader.until(lambda records: {"id": "3", "twice": "6"} in rows(records, "g"))
+
+
+@pytest.mark.parametrize("postgres", ["postgres18"], indirect=True)
+def test_a_table_stays_in_one_of_publications_that_differ_in_generated_columns(
+    database: Database, made: Made, reader: Reader
+) -> None:
+    database.execute(
+        f"{BARE_GENERATED};"
+        "CREATE PUBLICATION walstream WITH (publish_via_partition_root = true);"
+        "CREATE PUBLICATION walstream_insert WITH (publish = 'insert, truncate',"
+        " publish_via_partition_root = true, publish_generated_columns = stored)"
+    )
+    walstream = made().start().until("backfill ended").streaming()
+    assert walstream.said("publications differ in publish_generated_columns")
+    assert walstream.terminate() == 0
+    one(look_as(walstream), "publication-generated", Severity.WARNING)
+    database.execute("ALTER TABLE g ADD PRIMARY KEY (id)")
+    with walstream:
+        walstream.streaming()
+        database.execute("INSERT INTO g VALUES (1)")
+        reader.until(lambda records: len(rows(records, "g")) == 1)
+    assert [name for name in published(database) if " g " in name] == [
+        "walstream_insert: g {id,twice}"
+    ]
+
+
+COMPUTED = """
+CREATE TABLE f (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id * 2) STORED);
+ALTER TABLE f REPLICA IDENTITY FULL;
+CREATE TABLE k (id int, g int GENERATED ALWAYS AS (id * 2) STORED PRIMARY KEY);
+CREATE TABLE v (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id * 2) VIRTUAL);
+ALTER TABLE v REPLICA IDENTITY FULL;
+CREATE TABLE r (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id * 2) STORED)
+  PARTITION BY RANGE (id);
+CREATE TABLE leaf PARTITION OF r DEFAULT; ALTER TABLE leaf REPLICA IDENTITY FULL;
+INSERT INTO f VALUES (1); INSERT INTO k VALUES (1); INSERT INTO v VALUES (1);
+INSERT INTO r VALUES (1)
+"""
+
+
+@pytest.mark.parametrize("postgres", ["postgres18"], indirect=True)
+@pytest.mark.parametrize("generated", ["none", "stored"])
+def test_generated_columns_of_an_identity_keep_no_application_from_its_updates(
+    database: Database, made: Made, generated: str
+) -> None:
+    """PostgreSQL 18 refuses them where such columns are not published."""
+    database.execute(COMPUTED)
+    database.execute("CREATE PUBLICATION by_hand FOR TABLE f, k, v, r")
+    found = look(database.dsn, generated=generated)
+    failing = one(found, "updates-fail", Severity.WARNING, subject="4 tables")
+    assert "generated columns, which are not published" in failing.what
+    database.execute("DROP PUBLICATION by_hand")
+    walstream = made(generated=generated).start().streaming()
+    for table in "fkvr":
+        database.execute(f"UPDATE {table} SET id = id + 1")  # noqa: S608 - of our own
+    whole = [name for name in published(database) if name.startswith("walstream: ")]
+    assert {name.split()[1] for name in whole} & {*"fkvr"} == (
+        {*"fkr"} if generated == "stored" else set()
+    )
+    assert walstream.said("table has no replica identity: only its inserts")
+    assert not of(look(database.dsn, generated=generated), "updates-fail")

@@ -6,7 +6,6 @@ added, tables that lost their replica identity are moved where they do no harm.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from walstream.errors import ConfigError, PermissionLacking, Repair, WalstreamError
 from walstream.pipeline.state_document import Entries
@@ -28,7 +27,7 @@ from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.privileges import Rights
 from walstream.postgres.publication import Publication
-from walstream.postgres.publication_change import Alteration, PublicationChange
+from walstream.postgres.publication_change import Alteration
 from walstream.postgres.publication_memory import StoredPublication
 from walstream.postgres.publication_steps import (
     exclusions,
@@ -44,8 +43,6 @@ from walstream.postgres.selection import (
     unselectable,
 )
 from walstream.postgres.warning_once import WarningOnce
-
-OTHER_LIST: Final = "has another column list in the publication than in `columns`"
 
 
 @dataclass(slots=True)
@@ -103,12 +100,13 @@ class Capture:
     ) -> Iterator[WalstreamError]:
         """Yield what would keep `establish` from doing its work."""
         yield from self.unselectable(connection, facts)
-        if self.name in publication.find(connection, self.names):
+        found = publication.find(connection, self.names)
+        if self.name in found:
             return
         if not self.wanted.patterns:
             yield self._not_there(facts)
             return
-        plan = publication.plan(self.wanted, facts)
+        plan = publication.plan(self.wanted, facts, found.values())
         lacking = privileges.missing_to_create(
             may, self._statements(connection, plan), plan.identified
         )
@@ -150,17 +148,25 @@ class Capture:
         found = publication.find(connection, self.names)
         main, inserts = self.names
         made = {
-            main: self._creation(main, plan),
-            inserts: self._creation(inserts, plan),
+            main: self.creation(main, plan, found),
+            inserts: self.creation(inserts, plan, found),
         }
         return [statement for name, statement in made.items() if name not in found]
 
-    def _creation(self, name: str, plan: publication.PublicationPlan) -> str:
-        """Write what creates one of the two."""
+    def creation(
+        self,
+        name: str,
+        plan: publication.PublicationPlan,
+        found: Mapping[str, Publication],
+    ) -> str:
+        """Write what creates one of the two: with generated columns as the other."""
         tables, publish = plan.identified, publication.ALL_OPERATIONS
         if name != self.name:
             tables, publish = plan.insert_only, publication.INSERT_OPERATIONS
-        return publication.creation(name, tables, publish, self.wanted)
+        stored = publication.stored(self.wanted, found.values())
+        return publication.creation(
+            name, tables, publish, self.wanted, generated=stored
+        )
 
     def establish(self, connection: Connection) -> None:
         """Create what is missing before the slot is, and remember it.
@@ -178,9 +184,9 @@ class Capture:
             self.watch.begin(connection, {self.name: found[self.name]})
             self._warnings.of_nothing(found[self.name], facts)
             return
-        plan = publication.plan(self.wanted, facts)
+        plan = publication.plan(self.wanted, facts, found.values())
         with connection.transaction():
-            self._create(connection, plan, set(found))
+            self._create(connection, plan, found)
         self.recognise(connection, at_first=True)
 
     def recognise(self, connection: Connection, *, at_first: bool = False) -> None:
@@ -232,15 +238,18 @@ class Capture:
         return self.watch.examine(connection)
 
     def _create(
-        self, connection: Connection, plan: publication.PublicationPlan, found: set[str]
+        self,
+        connection: Connection,
+        plan: publication.PublicationPlan,
+        found: Mapping[str, Publication],
     ) -> None:
         main, inserts = self.names
         if main not in found:
-            publication.execute(connection, self._creation(main, plan))
+            publication.execute(connection, self.creation(main, plan, found))
         if inserts not in found:
             try:
                 with connection.transaction():
-                    publication.execute(connection, self._creation(inserts, plan))
+                    publication.execute(connection, self.creation(inserts, plan, found))
             except PermissionLacking as error:
                 self._teller.warn(
                     inserts,
@@ -261,15 +270,18 @@ class Capture:
         if not self.wanted.patterns or main is None or main.all_tables:
             return
         inserts = found.get(publication.insert_only(self.name))
-        plan = publication.plan(self.wanted, facts)
+        there = [made for made in (main, inserts) if made is not None]
+        plan = publication.plan(self.wanted, facts, there)
         self._limits = limits_of(
             self.wanted, plan, facts, inserts_read=inserts is not None
         )
         self._warnings.of_plan(plan, facts)
-        self._warnings.of_generated(main)
-        there = [made for made in (main, inserts) if made is not None]
+        self._warnings.of_generated(there)
+        lists = list(relistings(self.wanted, plan, main, inserts))
+        relisted = self.watch.relisted([name for one in lists for name in one.relisted])
+        self.watch.check_rule(connection, relisted)  # before anything is changed
         changes = [
-            *self._relistings(connection, plan, main, inserts),
+            *lists,
             *(part for one in placements(plan, main, inserts) for part in one.parts()),
             *exclusions(self.wanted, there, facts),
         ]
@@ -278,24 +290,6 @@ class Capture:
         for table in plan.insert_only:
             culprits = replica_identity.culprits(table, facts).values()
             self._warnings.of_no_identity(table, culprits, read=inserts is not None)
-
-    def _relistings(
-        self,
-        connection: Connection,
-        plan: publication.PublicationPlan,
-        main: Publication,
-        inserts: Publication | None,
-    ) -> list[PublicationChange]:
-        """Return what gives tables the columns that are wanted now.
-
-        What was sent before has others: the rule decides, before anything is changed.
-        """
-        changes = list(relistings(self.wanted, plan, main, inserts))
-        names = {table.full_name for change in changes for table in change.tables}
-        if names and not self.watch.at_first:
-            names -= set(self.mending.asked())
-            self.watch.mend(connection, dict.fromkeys(sorted(names), OTHER_LIST))
-        return changes
 
     def captured(
         self, connection: Connection, facts: Mapping[str, TableFacts]

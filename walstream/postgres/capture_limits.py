@@ -32,6 +32,6 @@ def limits_of(
         reasons = dict.fromkeys(map(replica_identity.reason, culprits))
         found[table.full_name] = CaptureLimit(
             f"{what}: {', '.join(reasons) or 'it has no replica identity'}",
-            "\n".join(map(replica_identity.cure, culprits)),
+            "\n".join(filter(None, map(replica_identity.cure, culprits))),
         )
     return found

@@ -1,6 +1,6 @@
 """Warnings about publications and tables that are not captured whole, each once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from walstream.errors import Repair
@@ -42,15 +42,25 @@ class CaptureWarnings:
                 hint="exclude the root, or detach the partition",
             )
 
-    def of_generated(self, main: Publication) -> None:
-        """Log a publication that leaves generated columns out."""
-        if self.wanted.generated and main.generated == "n":
+    def of_generated(self, found: Sequence[Publication]) -> None:
+        """Log publications that leave generated columns out, or not all alike."""
+        repair = Repair(sql=publication.with_generated(found))
+        if len({made.generated for made in found}) > 1:
             self.teller.warn(
-                main.name,
+                found[0].name,
+                "publications differ in publish_generated_columns",
+                hint="PostgreSQL decodes no change of a table with generated columns "
+                "that is in both: it stays in one",
+                repair=repair,
+                kind="publication",
+            )
+        elif self.wanted.generated and repair:
+            self.teller.warn(
+                found[0].name,
                 "publication does not publish stored generated columns",
                 hint="walstream sets this only where it creates the publication; rows "
                 "sent before lack them: walstream backfill TABLE",
-                repair=Repair(sql=publication.with_generated(main.name)),
+                repair=repair,
                 kind="publication",
             )
 
@@ -77,6 +87,6 @@ class CaptureWarnings:
             f"table has no replica identity: {what}",
             hint="give it a primary key, or another replica identity",
             repair=Repair(
-                sql="\n".join(replica_identity.cure(one) for one in culprits)
+                sql="\n".join(filter(None, map(replica_identity.cure, culprits)))
             ),
         )

@@ -59,13 +59,22 @@ WITH RECURSIVE tree AS (
         AND a.attnotnull) AS not_null,
     EXISTS (SELECT FROM pg_index i, pg_attribute a
       WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid
-        AND a.attnum = ANY (i.indkey::int2[]) AND a.attgenerated <> '') AS generated
+        AND a.attnum = ANY (i.indkey::int2[]) AND a.attgenerated <> '') AS generated,
+    (SELECT max(a.attgenerated::text) FROM pg_attribute a
+      WHERE a.attrelid = c.oid AND a.attgenerated <> '' AND NOT a.attisdropped
+        AND current_setting('server_version_num')::int >= 180000
+        AND (c.relreplident = 'f' OR EXISTS (SELECT FROM pg_index i
+          WHERE i.indrelid = c.oid AND i.indisvalid
+            AND (c.relreplident = 'd' AND i.indisprimary
+              OR c.relreplident = 'i' AND i.indisreplident)
+            AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])))) AS computed
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.oid IN (SELECT oid FROM wanted UNION ALL
     SELECT tree.member FROM tree JOIN wanted ON wanted.oid = tree.root)
 ), leaves AS (
   SELECT tree.root, bool_and(one.relreplident = 'f') AS leaves_full,
-    bool_and(one.relreplident = 'f' OR cardinality(one.identity) > 0) AS identified
+    bool_and(one.relreplident = 'f' OR cardinality(one.identity) > 0) AS identified,
+    max(one.computed) AS computed
   FROM tree JOIN one ON one.oid = tree.member
   WHERE one.relkind = 'r'
   GROUP BY tree.root
@@ -85,7 +94,8 @@ SELECT one.nspname, one.relname, one.relkind, one.relpersistence, one.relreplide
   root_schema.nspname || '.' || root.relname,
   coalesce(leaves.leaves_full, true), coalesce(leaves.identified, true),
   coalesce(one.key_immediate, true), one.oid::bigint,
-  one.generated OR lacking.oid IS NOT NULL, one.numbers
+  one.generated OR lacking.oid IS NOT NULL, one.numbers,
+  coalesce(greatest(one.computed, leaves.computed), '')
 FROM one
 LEFT JOIN leaves ON leaves.root = one.oid
 LEFT JOIN lacking ON lacking.oid = one.oid
@@ -120,6 +130,9 @@ class TableFacts:
     oid: int = 0
     partial: bool = False  # may rows lack a key's columns: generated, not in a list?
     numbers: tuple[int, ...] = ()  # of its columns; 0: generated
+    # of generated columns in an identity, which 18 and later publish no UPDATE without:
+    # s stored, v also virtual ones, which it never publishes; "": there is none
+    computed: str = ""
 
     @property
     def full_name(self) -> str:
@@ -173,6 +186,7 @@ def tables(
             oid=row[13],
             partial=row[14],
             numbers=tuple(row[15]),
+            computed=row[16],
         )
         for row in rows
     ]

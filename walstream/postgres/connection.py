@@ -215,8 +215,22 @@ def publication_lost(what: str) -> HistoryError:
     )
 
 
+_OF_DATA: Final = "22"  # class of SQLSTATE
+_QUOTED: Final = re.compile('".*"', re.DOTALL)  # a value may have quotes
+
+
+def without_values(error: psycopg.Error) -> str:
+    """Return the server's words, but for values of rows: errors of data quote them."""
+    return _hidden(error, error.diag.message_primary or "")
+
+
+def _hidden(error: psycopg.Error, text: str) -> str:
+    of_data = (error.sqlstate or "").startswith(_OF_DATA)
+    return _QUOTED.sub('"…"', text) if of_data else text
+
+
 def _first_line(error: psycopg.Error) -> str:
-    text = error.diag.message_primary or str(error)
+    text = without_values(error) or _hidden(error, str(error))
     # a multi-host or failed connection says more than one line: the cause is the first
     whole, *more = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     for line in more:

@@ -19,6 +19,8 @@ from walstream.postgres.selection import EVERYTHING, Selection
 
 ALL_OPERATIONS: Final = "insert, update, delete, truncate"
 INSERT_OPERATIONS: Final = "insert, truncate"
+WITHOUT_GENERATED: Final = "n"
+STORED: Final = "s"  # generated columns, but not virtual ones
 _NO_RIGHT: Final = "42501"
 _NO_COLUMN: Final = "42P10"  # a generated one, of a server that does not send it
 
@@ -190,8 +192,22 @@ class PublicationPlan:
         yield from self.insert_only
 
 
-def plan(wanted: Selection, tables: Mapping[str, TableFacts]) -> PublicationPlan:
-    """Sort the tables that are wanted; a partition whose root is goes with it."""
+def stored(wanted: Selection, found: Iterable[Publication]) -> bool:
+    """Return whether stored generated columns are published, or will be."""
+    there = {made.generated for made in found}
+    return STORED in there if there else wanted.generated
+
+
+def plan(
+    wanted: Selection,
+    tables: Mapping[str, TableFacts],
+    found: Iterable[Publication] = (),
+) -> PublicationPlan:
+    """Sort the tables that are wanted; a partition whose root is goes with it.
+
+    `found` are the publications that are there.
+    """
+    generated = stored(wanted, found)
     names = {name for name in tables if wanted.wants(name)}
     made = PublicationPlan()
     for name in sorted(names):
@@ -200,9 +216,9 @@ def plan(wanted: Selection, tables: Mapping[str, TableFacts]) -> PublicationPlan
             continue
         if table.persistence != "p":
             made.refused[name] = "unlogged: PostgreSQL writes no WAL for it"
-        elif why := wanted.misfit(table):
+        elif why := wanted.misfit(table, tables):
             made.misfits[name] = why
-        elif table.identified:
+        elif table.identified and not wanted.unsent(table, generated=generated):
             made.identified.append(table)
         else:
             made.insert_only.append(table)
@@ -225,15 +241,33 @@ def creation(
     tables: Iterable[TableFacts],
     publish: str,
     wanted: Selection = EVERYTHING,
+    *,
+    generated: bool = False,
 ) -> str:
     """Write what creates a publication for these tables, partitions as their root."""
     whom = _table_list(tables, wanted)
-    generated = ", publish_generated_columns = stored" if wanted.generated else ""
+    also = ", publish_generated_columns = stored" if generated else ""
     return (
         f"CREATE PUBLICATION {quoting.name(name)}{f' FOR TABLE {whom}' if whom else ''}"
         f" WITH (publish = {quoting.text(publish)}, publish_via_partition_root = true"
-        f"{generated});"
+        f"{also});"
     )
+
+
+def with_generated(found: Iterable[Publication]) -> str:
+    """Write what has these publish stored generated columns (18 and later), if any.
+
+    All at once: PostgreSQL decodes no change of a table that two publish differently.
+    """
+    statements = [
+        f"ALTER PUBLICATION {quoting.name(made.name)}"
+        " SET (publish_generated_columns = stored);"
+        for made in found
+        if made.generated == WITHOUT_GENERATED
+    ]
+    if len(statements) > 1:
+        statements = ["BEGIN;", *statements, "COMMIT;"]
+    return "\n".join(statements)
 
 
 def addition(
@@ -242,14 +276,6 @@ def addition(
     """Write what adds tables to a publication."""
     whom = _table_list(tables, wanted)
     return f"ALTER PUBLICATION {quoting.name(name)} ADD TABLE {whom};"
-
-
-def with_generated(name: str) -> str:
-    """Write what has a publication publish stored generated columns (18 and later)."""
-    return (
-        f"ALTER PUBLICATION {quoting.name(name)}"
-        " SET (publish_generated_columns = stored);"
-    )
 
 
 def removal(name: str, tables: Iterable[TableFacts]) -> str:

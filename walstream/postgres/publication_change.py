@@ -5,14 +5,20 @@ is seen then, less what we did, is to be compared with what is remembered; what 
 is stored before it is committed.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import psycopg
 import structlog
 
-from walstream.errors import RETRIED, ConfigError, PermissionLacking
+from walstream.errors import (
+    RETRIED,
+    ConfigError,
+    PermissionLacking,
+    Repair,
+    Transient,
+)
 from walstream.lsn import show
 from walstream.postgres import catalog, publication
 from walstream.postgres.catalog import TableFacts
@@ -25,6 +31,7 @@ from walstream.postgres.publication_watch import PublicationWatch
 from walstream.postgres.selection import Selection
 from walstream.postgres.warning_once import WarningOnce
 from walstream.telemetry.fields import LSN, TABLE
+from walstream.telemetry.human import few
 
 # locks of many tables are held at a time: one that waits for another gives up before
 # deadlock_timeout, which would end the application's transaction
@@ -50,6 +57,16 @@ class PublicationChange:
         """Return whether tables stay where they are, with other columns."""
         return bool(self.tables) and self.into is self.out_of
 
+    @property
+    def relisted(self) -> list[str]:
+        """Name the tables that get other columns."""
+        return [table.full_name for table in self.tables] if self.relists else []
+
+    @property
+    def hides(self) -> bool:
+        """Return whether it keeps something from readers: not without it, then."""
+        return self.relists or not self.tables
+
     def parts(self) -> "Iterator[PublicationChange]":
         """Cut it, so that no transaction takes too many locks."""
         moving = {table.full_name for table in self.leaving}
@@ -74,13 +91,20 @@ class Alteration:
     def run(self, change: PublicationChange) -> None:
         """Make the change, and remember it; nothing is done where another came first.
 
-        That one is for the next look to judge.
+        That one is for the next look to judge. Raise PermissionLacking where what is to
+        be hidden would go on to be sent.
         """
-        done = self._transact(change)
+        missed = self.watch.relisted(change.relisted)
+        try:
+            done = self._transact(change, missed)
+        except PermissionLacking as error:
+            raise self._denied(change, error) from error
         if done is None:
             return
         after, added = done
         self.watch.remember(self.connection, after, own=True)
+        if missed:  # what was begun meanwhile may have the columns of before
+            self.watch.again(missed)
         lsn = show(catalog.end_lsn(self.connection))
         what = "table added to the publication"
         if change.relists:
@@ -93,20 +117,20 @@ class Alteration:
                 _log.info("table removed from the publication", **said)
 
     def _transact(
-        self, change: PublicationChange
+        self, change: PublicationChange, missed: Mapping[str, str]
     ) -> tuple[Memory, list[TableFacts]] | None:
         done = []
         with self.connection.transaction() as transaction:
             self.connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
-            left = 0
-            if change.out_of is not None:
-                left = self._remove(change.out_of, change.leaving)
-            added = [one for one in change.tables if self._add(change.into, one)]
+            left = self._remove(change)
+            added = [one for one in change.tables if self._add(change, one)]
             # a table gets another list only where it was, and never loses its place
             whole = not change.relists or left == len(added) == len(change.tables)
             after = self._after(change, added) if whole else None
             if after is None:
                 raise psycopg.Rollback(transaction)
+            # last: whatever undoes the change leaves the table as it was read
+            self.watch.mend(self.connection, missed)
             done.append((after, added))
         return done[0] if done else None
 
@@ -119,7 +143,8 @@ class Alteration:
         for table in added:
             self._note(change.into, oids[table.full_name])
         changed = {oid for oids in self._done.values() for oid in oids}
-        if not changed or _disagree(found.values(), changed):
+        generated = {one.oid for one in change.tables if 0 in one.numbers}
+        if not changed or _disagree(found.values(), changed, generated):
             return None
         now = see(self.connection, found)
         before = self.watch.memory
@@ -137,32 +162,45 @@ class Alteration:
     def _note(self, where: Publication, oid: int) -> None:
         self._done.setdefault(where.name, set()).add(oid)
 
-    def _remove(self, made: Publication, leaving: Sequence[TableFacts]) -> int:
+    def _remove(self, change: PublicationChange) -> int:
         """Remove tables; return how many were."""
+        made = change.out_of
+        if made is None:
+            return 0
         oids = {name: oid for oid, name in made.tables.items()}
         count = 0
-        for table in leaving:
-            if self._try(table, publication.removal(made.name, [table])):
+        for table in change.leaving:
+            if self._try(change, table, publication.removal(made.name, [table])):
                 self._note(made, oids[table.full_name])
                 count += 1
         return count
 
-    def _add(self, into: Publication, table: TableFacts) -> bool:
-        statement = publication.addition(into.name, [table], self.wanted)
-        return self._try(table, statement)
+    def _add(self, change: PublicationChange, into: TableFacts) -> bool:
+        statement = publication.addition(change.into.name, [into], self.wanted)
+        return self._try(change, into, statement)
 
-    def _try(self, table: TableFacts, statement: str) -> bool:
+    def _try(
+        self, change: PublicationChange, table: TableFacts, statement: str
+    ) -> bool:
         """Run it; where it cannot be, say so and go on, in a transaction too."""
         try:
             with self.connection.transaction():
                 publication.execute(self.connection, statement)
         except (PermissionLacking, ConfigError) as error:
+            if change.hides and isinstance(error, PermissionLacking):
+                raise
             said = str(error.args[0])
             self.teller.warn(
                 table.full_name, said, hint=error.hint, repair=error.repair
             )
             return False
         except psycopg.Error as error:
+            if error.sqlstate == _LOCKED and change.relists and self._is_awaited(table):
+                raise Transient(
+                    f"table {table.full_name!r} is locked, and its column list has to "
+                    "be changed before it is read",
+                    hint=RETRIED,
+                ) from error
             if error.sqlstate == _LOCKED:
                 self.teller.warn(
                     table.full_name,
@@ -174,19 +212,48 @@ class Alteration:
             return False
         return True
 
+    def _is_awaited(self, table: TableFacts) -> bool:
+        """Return whether all its rows are about to be read."""
+        return self.watch.at_first or table.full_name in self.watch.mending.asked()
+
+    def _denied(
+        self, change: PublicationChange, error: PermissionLacking
+    ) -> PermissionLacking:
+        """Return the error with all statements of the change, for one transaction."""
+        gone, there = change.leaving, change.tables
+        made = change.out_of or change.into
+        sql = [publication.removal(made.name, gone)] if gone else []
+        sql += [publication.addition(change.into.name, there, self.wanted)] * bool(
+            there
+        )
+        if len(sql) > 1:
+            sql = ["BEGIN;", *sql, "COMMIT;"]
+        names = few([table.full_name for table in gone])
+        what = "`columns` leaves out" if change.relists else "`exclude` matches"
+        return PermissionLacking(
+            f"{error.args[0]}: what {what} of {names} would go on to be sent",
+            hint=error.hint,
+            repair=Repair(sql="\n".join(sql)),
+        )
+
 
 def _without(left: frozenset[str], ours: Collection[str]) -> frozenset[str]:
     """Leave out tables of our own, and the partitions below them."""
     return frozenset(key for key in left if key.partition("/")[0] not in ours)
 
 
-def _disagree(found: Iterable[Publication], changed: Collection[int]) -> bool:
-    """Return whether two publications have other column lists of one table.
+def _disagree(
+    found: Iterable[Publication], changed: Collection[int], generated: Collection[int]
+) -> bool:
+    """Return whether two publications have other columns of one table.
 
-    PostgreSQL could then not decode a change of it, now or ever.
+    PostgreSQL could then not decode a change of it, now or ever. `generated` are the
+    tables with generated columns.
     """
-    lists: dict[int, set[frozenset[str]]] = {}
+    seen: dict[int, set[tuple[frozenset[str], str | None]]] = {}
     for made in found:
         for oid in made.tables.keys() & set(changed):
-            lists.setdefault(oid, set()).add(made.lists.get(oid, frozenset()))
-    return any(len(different) > 1 for different in lists.values())
+            columns = made.lists.get(oid, frozenset())
+            whole = not columns and oid in generated
+            seen.setdefault(oid, set()).add((columns, made.generated if whole else ""))
+    return any(len(different) > 1 for different in seen.values())

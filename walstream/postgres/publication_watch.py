@@ -33,6 +33,7 @@ from walstream.telemetry.human import few
 
 DOUBTFUL: Final = "was either rewritten or UNLOGGED for a while"
 DOUBT: Final = "if it was UNLOGGED, rows are missing: read it again"
+OTHER_LIST: Final = "has another column list in the publication than in `columns`"
 _TAKEN_OUT: Final = "was removed from the publication"
 _log = structlog.get_logger()
 
@@ -142,13 +143,23 @@ class PublicationWatch:
                 named.update(dict.fromkeys(names))
         return list(named)
 
-    def mend(self, connection: Connection, missed: Mapping[str, str]) -> None:
-        """Request that tables are read again; raise if the rule says stop."""
+    def relisted(self, names: Collection[str]) -> dict[str, str]:
+        """Return which of these have to be read anew for their other columns."""
+        if self.at_first or not names:
+            return {}
+        return dict.fromkeys(sorted({*names} - {*self.mending.asked()}), OTHER_LIST)
+
+    def check_rule(self, connection: Connection, missed: Mapping[str, str]) -> None:
+        """Raise if the rule is to stop before these tables are read again."""
         if not missed:
             return
         if refusal := self.mending.refusal(missed, catalog.tables(connection)):
             raise refusal
-        if self.mending.ask is not None:
+
+    def mend(self, connection: Connection, missed: Mapping[str, str]) -> None:
+        """Request that tables are read again; raise if the rule says stop."""
+        self.check_rule(connection, missed)
+        if missed and self.mending.ask is not None:
             for why in sorted(set(missed.values())):
                 names = [name for name in missed if missed[name] == why]
                 _log.warning(
@@ -158,7 +169,12 @@ class PublicationWatch:
                     tables=len(names),
                     reason=why,
                 )
-            self.mending.ask(sorted(missed))  # first: a crash only has it told again
+            self.again(missed)  # first: a crash only has it told again
+
+    def again(self, names: Iterable[str]) -> None:
+        """Request that tables are read anew, if anybody hears that."""
+        if self.mending.ask is not None:
+            self.mending.ask(sorted(names))
 
     def note(self, xid: str, after: Memory) -> None:
         """Store what a transaction of our own makes of the publications.

@@ -9,11 +9,15 @@ from walstream.postgres.catalog import TableFacts
 def culprits(
     table: TableFacts, facts: Mapping[str, TableFacts]
 ) -> dict[str, TableFacts]:
-    """Return the table, and those of its leaves, that have no usable identity."""
+    """Return the table, and those of its leaves, that have no usable identity.
+
+    Of one whose identity has generated columns, they are asked for only where these are
+    not published.
+    """
     return {
         one.full_name: one
         for one in (table, *leaves(table, facts))
-        if not (one.full or one.identity)
+        if one.computed or not (one.full or one.identity)
     }
 
 
@@ -43,6 +47,8 @@ def partial(
 
 def reason(table: TableFacts) -> str:
     """Return why a table has none."""
+    if table.computed:
+        return "its replica identity has generated columns, which are not published"
     if table.replica_identity == "n":
         return "REPLICA IDENTITY NOTHING"
     if table.replica_identity == "i":
@@ -53,9 +59,17 @@ def reason(table: TableFacts) -> str:
 
 
 def cure(table: TableFacts) -> str:
-    """Write what gives it one: its primary key, or else the whole row."""
-    usable = table.primary_key and table.key_immediate
+    """Write what gives it one: its primary key, or else the whole row; "": neither."""
+    usable = table.primary_key and table.key_immediate and not _generated(table)
+    if table.computed and not usable:
+        return ""
     return identify(table, "DEFAULT" if usable else "FULL")
+
+
+def _generated(table: TableFacts) -> bool:
+    """Return whether the primary key has a generated column."""
+    kinds = dict(zip(table.columns, table.numbers, strict=False))
+    return any(kinds.get(name) == 0 for name in table.primary_key)
 
 
 def identify(table: TableFacts, how: str) -> str:

@@ -45,8 +45,21 @@ class Selection:
         listed = self.columns.get(table.full_name, ())
         return [name for name in table.columns if name in listed]
 
-    def misfit(self, table: TableFacts) -> str:
-        """Return why PostgreSQL could not publish the column list; "": it can."""
+    def unsent(self, table: TableFacts, *, generated: bool) -> bool:
+        """Return whether generated columns keep updates from being published.
+
+        `generated`: stored ones are published, as are those of a column list.
+        """
+        if table.computed == "s":
+            listed = table.full_name in self.columns and not table.full
+            return not (generated or listed)
+        return bool(table.computed)
+
+    def misfit(self, table: TableFacts, tables: Mapping[str, TableFacts]) -> str:
+        """Return why PostgreSQL could not publish the column list; "": it can.
+
+        `tables` are all: an UPDATE of a root is checked by its partition's identity.
+        """
         listed = self.columns.get(table.full_name)
         if listed is None:
             return ""
@@ -54,14 +67,30 @@ class Selection:
             return f"`columns` names {_list(unknown)}, which it does not have"
         if not table.identified:
             return ""  # only its inserts are published
-        if table.full:
-            return (
-                "it is under REPLICA IDENTITY FULL, where PostgreSQL refuses updates "
-                "and deletes with a column list"
-            )
-        if lacking := [name for name in table.identity if name not in listed]:
-            return f"`columns` leaves out {_list(lacking)} of its replica identity"
-        return ""
+        leaves = (
+            leaf
+            for leaf in tables.values()
+            if leaf.root == table.full_name and leaf.kind == "r"
+        )
+        refusals = [_refusal(table, listed), *(_refusal(one, listed) for one in leaves)]
+        return next(filter(None, refusals), "")
+
+
+def _refusal(table: TableFacts, listed: Sequence[str]) -> str:
+    """Return why PostgreSQL would refuse updates with these columns; "": not."""
+    partition = f"its partition {table.full_name!r}" if table.root else ""
+    if table.full:
+        return (
+            f"{partition or 'it'} is under REPLICA IDENTITY FULL, where PostgreSQL "
+            "refuses updates and deletes with a column list"
+        )
+    if lacking := [name for name in table.identity if name not in listed]:
+        whose = f"the replica identity of {partition}" if partition else ""
+        return (
+            f"`columns` leaves out {_list(lacking)} of "
+            f"{whose or 'its replica identity'}"
+        )
+    return ""
 
 
 EVERYTHING: Final = Selection(["*.*"])
@@ -82,7 +111,7 @@ def misfits(
 ) -> Iterator[Unselectable]:
     """Yield the column lists that a table does not take."""
     for name in sorted(wanted.columns.keys() & facts.keys()):
-        why = wanted.misfit(facts[name]) if wanted.wants(name) else ""
+        why = wanted.misfit(facts[name], facts) if wanted.wants(name) else ""
         if why:
             yield Unselectable(
                 f"table {name!r}: {why}",

@@ -153,6 +153,14 @@ def test_failed_connection_is_judged_by_its_text(
     assert type(translate(failed(text), "connecting")) is kind
 
 
+def test_values_of_rows_are_not_told() -> None:
+    said = 'invalid input syntax for type integer: "a "secret""'
+    found = translate(failed(said, "22P02"), "reading")
+    assert found.args[0].endswith('for type integer: "…" (22P02)')
+    other = translate(failed('relation "t" is gone', "XX000"), "reading")
+    assert '"t"' in str(other)
+
+
 def test_error_of_several_lines_becomes_one() -> None:
     found = translate(failed("first\n\tsecond\n"), "connecting")
     assert found.args[0] == "connecting: first second"

@@ -69,6 +69,16 @@ def test_a_list_that_postgresql_does_not_take_is_told(
     assert not list(misfits(out, {"public.t": table}))
 
 
+def test_a_list_has_to_fit_each_partition() -> None:
+    wanted = Selection(["*.*"], columns={"public.t": ["id"]})
+    leaf = replace(TABLE, name="leaf", root="public.t", identity=("name",))
+    tables = {"public.t": replace(TABLE, kind="p"), "public.leaf": leaf}
+    (found,) = misfits(wanted, tables)
+    assert "leaves out 'name' of the replica identity of its partition" in str(found)
+    tables["public.leaf"] = replace(leaf, root="public.other")
+    assert not list(misfits(wanted, tables))
+
+
 @pytest.mark.parametrize(
     ("exclude", "columns", "schemas", "all_tables", "refused"),
     [

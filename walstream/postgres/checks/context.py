@@ -64,7 +64,7 @@ class ServerContext:
 
 def statements(lines: Iterable[str], then: str = "") -> Repair:
     """Make a repair of statements; what is too much to read comes next time."""
-    every = list(lines)
+    every = list(filter(None, lines))
     if len(every) > _MOST_STATEMENTS:
         more = len(every) - _MOST_STATEMENTS
         then = f"{more} more statements are needed: run walstream check again"

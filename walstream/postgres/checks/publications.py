@@ -31,7 +31,7 @@ def look(seen: ServerContext) -> Iterator[Finding]:
         if made := seen.found.get(name):
             yield from _operations(seen, made, expected)
             yield from _roots(seen, made)
-            yield from _generated(seen, made)
+    yield from _generated(seen)
     yield from _selection(seen)
     yield from _nothing(seen)
     yield from _filters(seen)
@@ -100,16 +100,24 @@ def _roots(seen: ServerContext, made: Publication) -> Iterator[Finding]:
     )
 
 
-def _generated(seen: ServerContext, made: Publication) -> Iterator[Finding]:
-    if not seen.capture.wanted.generated or made.generated in {None, "s"}:
+def _generated(seen: ServerContext) -> Iterator[Finding]:
+    without = [
+        made
+        for made in seen.found.values()
+        if made.generated == publication.WITHOUT_GENERATED
+    ]
+    repair = Repair(sql=publication.with_generated(without), then=_READ_AGAIN)
+    what = "does not publish stored generated columns"
+    if without and len(without) < len(seen.found):
+        what += ", and the other one does"
+        why = "PostgreSQL decodes no change of a table with such that is in both"
+    elif without and seen.capture.wanted.generated:
+        what += ", as `generated` wants"
+        why = "walstream sets this only where it creates the publication"
+    else:
         return
-    yield warning(
-        "publication-generated",
-        f"publication {made.name}",
-        "does not publish stored generated columns, as `generated` wants",
-        "walstream sets this only where it creates the publication",
-        Repair(sql=publication.with_generated(made.name), then=_READ_AGAIN),
-    )
+    subject = f"publication {', '.join(made.name for made in without)}"
+    yield warning("publication-generated", subject, what, why, repair)
 
 
 def _selection(seen: ServerContext) -> Iterator[Finding]:
@@ -180,7 +188,7 @@ def _filters(seen: ServerContext) -> Iterator[Finding]:
 def _lists(seen: ServerContext) -> Iterator[Finding]:
     """Name tables that have other columns in a publication than in `columns`."""
     wanted = seen.capture.wanted
-    plan = publication.plan(wanted, seen.facts)
+    plan = publication.plan(wanted, seen.facts, seen.found.values())
     for table in plan:
         columns = wanted.columns_of(table)
         for made in seen.found.values():
@@ -205,7 +213,7 @@ def _lists(seen: ServerContext) -> Iterator[Finding]:
 def _rights(seen: ServerContext) -> Iterator[Finding]:
     """Name tables that the role may not bring in: `run` goes on without them."""
     may = privileges.look(seen.connection)
-    plan = publication.plan(seen.capture.wanted, seen.facts)
+    plan = publication.plan(seen.capture.wanted, seen.facts, seen.found.values())
     main, inserts = (seen.found.get(name) for name in seen.capture.names)
     if main is None and privileges.missing_to_create(may, [], plan.identified):
         return  # a stop, and said already with what cures both
@@ -229,9 +237,7 @@ def _insert_rights(
         lacks = privileges.missing_to_extend(may, inserts, plan.insert_only)
         missing = [one for one in plan.insert_only if not inserts.holds(one)]
     elif seen.step is Step.CREATE and plan.insert_only:
-        create = publication.creation(
-            name, plan.insert_only, publication.INSERT_OPERATIONS, seen.capture.wanted
-        )
+        create = seen.capture.creation(name, plan, seen.found)
         lacks = privileges.missing_to_create(may, [create], plan.insert_only)
     if lacks is not None:
         yield _not_added(lacks, missing)

@@ -61,10 +61,23 @@ def failing_updates(
         if made.operations.isdisjoint({"update", "delete"}):
             continue
         for name, table in facts.items():
-            lacks = table.kind == "r" and not (table.full or table.identity)
-            if lacks and table.persistence == "p" and _reaches(made, table, facts):
+            lacks = not (table.full or table.identity) or _hides_computed(made, table)
+            if (
+                table.kind == "r"
+                and lacks
+                and table.persistence == "p"
+                and _reaches(made, table, facts)
+            ):
                 found[name] = (table, made.name)
     return found
+
+
+def _hides_computed(made: Publication, table: TableFacts) -> bool:
+    """Return whether generated columns of the identity are not published (18)."""
+    if table.computed == "s" and not table.full and made.lists:
+        return False  # a list that lacks them is told elsewhere
+    stored = made.generated == publication.STORED
+    return bool(table.computed) and not (stored and table.computed == "s")
 
 
 def _reaches(
@@ -99,10 +112,14 @@ def of_identities(
     seen: ServerContext, failing: Mapping[str, object]
 ) -> Iterator[Finding]:
     """Name tables of which only inserts come, or nothing."""
+    selection = seen.capture.wanted
+    generated = publication.stored(selection, seen.found.values())
     lacking = {
         name: table
         for name, table in wanted_tables(seen).items()
-        if table.persistence == "p" and not table.identified and name not in failing
+        if table.persistence == "p"
+        and name not in failing
+        and (not table.identified or selection.unsent(table, generated=generated))
     }
     if not lacking:
         return

@@ -89,6 +89,7 @@ def read(config: Config, body: bytes) -> FindRequest:
     """Return what a body asks for; raise ValueError for anything else."""
     try:
         found: Any = json.loads(body)
+        json.dumps(found, ensure_ascii=False).encode()  # halves of surrogate pairs
     except (ValueError, RecursionError):
         raise ValueError("the body is not JSON") from None
     if not isinstance(found, Mapping):

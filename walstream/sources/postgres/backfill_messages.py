@@ -28,6 +28,7 @@ _MOST_TABLES: Final = 100  # of a message
 _MOST_WAITING: Final = 100  # messages that are not looked at yet
 _SAY_AGAIN_S: Final = 60.0
 _LOOK_EVERY_S: Final = 0.2
+_NOT_FOUND: Final = "not found"  # whatever the tables' names
 _log = structlog.get_logger()
 
 Find = Callable[[Sequence[str]], "FoundNames"]
@@ -42,7 +43,10 @@ class FoundNames(Protocol):
 
 
 class BackfillMessages:
-    """Requests of one stream: taken by its loop, looked at by a thread of their own."""
+    """Requests of one source: taken by its stream, looked at by a thread of their own.
+
+    They outlive a session that is tried again: its stream may have confirmed them.
+    """
 
     def __init__(
         self, allowed: Sequence[str], find: Find, count: Callable[[str], None]
@@ -53,8 +57,10 @@ class BackfillMessages:
         self._count = count
         self._waiting: queue.Queue[tuple[str, ...]] = queue.Queue(_MOST_WAITING)
         self._over = False
+        self._looks = False  # at one that is in `_waiting` no more
         self._thread: runtime.StartedThread | None = None
-        self._throttle = Throttle(_SAY_AGAIN_S)
+        # by what is wrong, which must be few: who writes them chooses their order
+        self._throttles: dict[str, Throttle] = {}
 
     def take(self, prefix: str, content: bytes) -> None:
         """Take a message, if it is of this kind; never blocks, never raises."""
@@ -73,14 +79,17 @@ class BackfillMessages:
             self._refuse(f"{_MOST_WAITING} others wait")
 
     def close(self) -> None:
-        """Look at no more; what was not looked at is lost, and logged."""
-        self._over = True
-        if left := self._waiting.qsize():
+        """Look at no more; what was not looked at is lost, and logged once."""
+        over, self._over = self._over, True
+        left = self._waiting.qsize() + self._looks
+        if left and not over:
             _log.warning("requests for backfills by message were not looked at", n=left)
 
-    def _refuse(self, why: str, hint: str = "") -> None:
+    def _refuse(self, why: str, hint: str = "", kind: str = "") -> None:
+        """Count it; log it, once a minute for each kind of reason: "" is the reason."""
         self._count(REFUSED)
-        if self._throttle.is_due(why):
+        throttle = self._throttles.setdefault(kind or why, Throttle(_SAY_AGAIN_S))
+        if throttle.is_due(kind or why):
             what = "request for a backfill by a logical message is refused"
             _log.warning(what, **{ERROR: why, HINT: hint})
 
@@ -90,11 +99,13 @@ class BackfillMessages:
                 names = self._waiting.get(timeout=_LOOK_EVERY_S)
             except queue.Empty:
                 continue
+            self._looks = True
             try:
                 self._look(names)
             except Exception:  # noqa: BLE001 - the next one may be well
                 self._count(REFUSED)
                 _log.exception("a request for a backfill by message failed: a defect")
+            self._looks = False
 
     def _look(self, names: Sequence[str]) -> None:
         """Look for the tables, for as long as the server is away."""
@@ -105,7 +116,7 @@ class BackfillMessages:
             except Transient:
                 runtime.sleep(backoff.next())
             except WalstreamError as error:
-                self._refuse(str(error.args[0]), error.hint)
+                self._refuse(str(error.args[0]), error.hint, _NOT_FOUND)
                 return
             else:
                 self._count(ACCEPTED)

@@ -64,6 +64,9 @@ class PostgresRunner:
         self._allowed = source.backfill_by_message
         if self._allowed:
             self._messages.update({ACCEPTED: 0, REFUSED: 0})
+        self._requests = BackfillMessages(
+            self._allowed, partial(self.find, replace=False, where=""), self._count
+        )
 
     def run(self) -> bool:
         """Stream until a stop; False: its deadline cut the drain short."""
@@ -71,21 +74,21 @@ class PostgresRunner:
         if wanted and self._until == NEVER:  # for good: a later session ends there too
             resuming = self._positions.position() is not None
             self._until = wal_end.resolve(self._dsn, wanted, resuming=resuming)
-        requests = BackfillMessages(
-            self._allowed, partial(self.find, replace=False, where=""), self._count
-        )
         self._session = SourceSession(
             self._context,
             gauge=self._gauge,
             progress=self._progress,
             seen_topics=self._seen_topics,
             until=self._until,
-            hear=requests.take if self._allowed else None,
+            hear=self._requests.take if self._allowed else None,
         )
         try:
             drained = self._session.run()
+        except WalstreamError as error:
+            if not error.retryable:
+                self._requests.close()
+            raise
         finally:
-            requests.close()
             if self._session.pipeline is not None:  # the stream was opened
                 used = self._context.options.without_consents()
                 self._context = replace(self._context, options=used)
@@ -113,6 +116,7 @@ class PostgresRunner:
 
     def say_drained(self, *, drained: bool) -> None:
         """Log how a stop went, if there was a stream."""
+        self._requests.close()
         pipeline = self._session.pipeline if self._session else None
         if pipeline is None:
             return

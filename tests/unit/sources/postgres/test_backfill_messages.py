@@ -136,3 +136,30 @@ def test_more_than_can_wait_are_refused_and_the_stream_never_waits(
     server.held.set()
     wait_until(lambda: server.counted.total() == 10, 10, "all are counted")
     few.close()
+
+
+def test_no_order_of_wrong_messages_fills_the_log(
+    server: Server, messages: BackfillMessages
+) -> None:
+    with capture_logs() as logs:
+        for number in range(20):
+            server.errors.append(ConfigError(f"there is no table shop.{number}"))
+            messages.take(PREFIX, message(f"shop.{number}"))
+            messages.take(PREFIX, message("public.secret"))
+            messages.take(PREFIX, b"no json")
+        wait_until(counted(server, refused=60), 10, "all are refused")
+    assert len(logs) == 3
+
+
+def test_one_that_is_being_looked_at_when_it_ends_is_logged_too(
+    server: Server,
+) -> None:
+    server.errors = [Transient("away")] * 1000
+    made = BackfillMessages(ALLOWED, server.find, server.count)
+    made.take(PREFIX, message("public.t"))
+    wait_until(lambda: len(server.errors) < 1000, 10, "it is looked at")
+    with capture_logs() as logs:
+        made.close()
+        made.close()
+    (said,) = logs
+    assert said["n"] == 1

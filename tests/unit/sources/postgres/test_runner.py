@@ -1,16 +1,21 @@
 """What one stream hands on to the next."""
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.deadline import wait_until
 from tests.unit.service.http.conftest import config
 from walstream.config.run_options import Options
 from walstream.errors import Transient
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.sources.context import SourceContext
 from walstream.sources.postgres import runner
+from walstream.sources.postgres.backfill_messages import PREFIX
+from walstream.sources.postgres.table_choice import TableChoice
 from walstream.state.store import LmdbStore
 
 
@@ -41,3 +46,46 @@ def test_consents_are_used_by_a_stream_that_was_opened(
             with pytest.raises(Transient):
                 source.run()
     assert Streams.given == [options, options, Options(driver="x")]
+
+
+class Hearing:
+    """Stands for sessions that hear a request, and lose the server."""
+
+    heard: list[Any]
+
+    def __init__(self, _: SourceContext, hear: Any, **__: Any) -> None:
+        self.heard.append(hear)
+        self.pipeline = None
+
+    def run(self) -> bool:
+        self.heard[-1](PREFIX, b'{"tables": ["public.t"]}')
+        raise Transient("the server is away")
+
+
+def test_a_request_by_message_outlives_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream may have confirmed its place."""
+    Hearing.heard, back, found = [], threading.Event(), []
+
+    def find(_: object, names: Sequence[str], **__: Any) -> TableChoice:
+        if not back.is_set():
+            raise Transient("the server is away")
+        found.append(names)
+        return TableChoice(list(names))
+
+    monkeypatch.setattr(runner, "SourceSession", Hearing)
+    monkeypatch.setattr(runner.PostgresRunner, "find", find)
+    made = config()
+    made.postgres_source("app").backfill_by_message.append("public.t")
+    with LmdbStore(tmp_path / "app") as positions:
+        stop = Stop(Waker(), 1.0)
+        context = SourceContext(made, "app", positions, Options(), stop)
+        source = runner.PostgresRunner(context)
+        for _ in range(2):
+            with pytest.raises(Transient):
+                source.run()
+        back.set()
+        wait_until(lambda: len(found) == 2, 10, "both are looked at")
+        source.say_drained(drained=True)
+    assert source.counts().backfill_messages == {"accepted": 2, "refused": 0}

@@ -13,7 +13,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import pq, sql
 
-from walstream.postgres.connection import connect, translate
+from walstream.postgres.connection import connect, translate, without_values
 from walstream.sources.postgres.backfill.chunk import (
     Chunk,
     Doubtful,
@@ -125,7 +125,7 @@ def _judged(error: psycopg.Error, chunk: Chunk) -> Exception:
     state = error.sqlstate
     if state is None or state.startswith(_PASSING):
         return error
-    text = error.diag.message_primary
+    text = without_values(error)
     if state in _GONE:
         return TableRewritten(f"{chunk.relation.full_name!r}: {text}")
     text = f"{text} ({state})"
@@ -148,9 +148,12 @@ def copied(pgconn: pq.abc.PGconn, query: bytes) -> Iterator[bytes]:
         block, more = _block(pgconn)
         if block:
             yield block
-    while (ended := pgconn.get_result()) is not None:
+    failed = None
+    while (ended := pgconn.get_result()) is not None:  # all: the session goes on
         if ended.status != pq.ExecStatus.COMMAND_OK:
-            raise psycopg.errors.error_from_result(ended)
+            failed = ended
+    if failed is not None:
+        raise psycopg.errors.error_from_result(failed)
 
 
 def _block(pgconn: pq.abc.PGconn) -> tuple[bytes, bool]:

@@ -6,7 +6,7 @@ vacuum, or a smart shutdown. Needs no Spark.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import psycopg
@@ -134,10 +134,10 @@ class KeysetReader:
             wish = _Part(name, most, where)
             try:
                 chunk, files = self._read(connection, wish, after, tuple(key))
-            except psycopg.DataError:  # the columns have other types now
-                if after is None:
-                    raise
+            except psycopg.DataError:
                 connection.execute("ROLLBACK")
+                if after is None or self._fits(connection, wish, after, tuple(key)):
+                    raise  # a row's own: from the first one on it would come again
                 chunk, files = self._read(connection, wish, None, ())
             same = connection.execute(_SAME_FILES, files).fetchone()
             if same != (True,):
@@ -146,6 +146,17 @@ class KeysetReader:
                 )
             _bring_by(connection)
         return chunk
+
+    def _fits(
+        self, connection: Connection, wish: "_Part", after: Key, key: tuple[str, ...]
+    ) -> bool:
+        """Return whether the key's columns can be compared with what was read last."""
+        try:
+            self._read(connection, replace(wish, most=0), after, key)
+        except psycopg.DataError:
+            connection.execute("ROLLBACK")
+            return False
+        return True
 
     def _read(
         self,
