@@ -205,7 +205,7 @@ def plan(
 ) -> PublicationPlan:
     """Sort the tables that are wanted; a partition whose root is goes with it.
 
-    `found` are the publications that are there.
+    `found` are the existing publications.
     """
     generated = stored(wanted, found)
     names = {name for name in tables if wanted.wants(name)}

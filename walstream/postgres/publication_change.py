@@ -92,7 +92,7 @@ class Alteration:
         """Make the change, and remember it; nothing is done where another came first.
 
         That one is for the next look to judge. Raise PermissionLacking where what is to
-        be hidden would go on to be sent.
+        be hidden would still be sent.
         """
         missed = self.watch.relisted(change.relisted)
         try:
@@ -231,7 +231,7 @@ class Alteration:
         names = few([table.full_name for table in gone])
         what = "`columns` leaves out" if change.relists else "`exclude` matches"
         return PermissionLacking(
-            f"{error.args[0]}: what {what} of {names} would go on to be sent",
+            f"{error.args[0]}: what {what} of {names} would still be sent",
             hint=error.hint,
             repair=Repair(sql="\n".join(sql)),
         )

@@ -144,7 +144,7 @@ class PublicationWatch:
         return list(named)
 
     def relisted(self, names: Collection[str]) -> dict[str, str]:
-        """Return which of these have to be read anew for their other columns."""
+        """Return which of these have to be read again for their other columns."""
         if self.at_first or not names:
             return {}
         return dict.fromkeys(sorted({*names} - {*self.mending.asked()}), OTHER_LIST)
@@ -172,7 +172,7 @@ class PublicationWatch:
             self.again(missed)  # first: a crash only has it told again
 
     def again(self, names: Iterable[str]) -> None:
-        """Request that tables are read anew, if anybody hears that."""
+        """Request that tables are read again, if anybody hears that."""
         if self.mending.ask is not None:
             self.mending.ask(sorted(names))
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -277,3 +277,27 @@ def test_a_confirmation_is_above_the_slots_start() -> None:
         assert made.source.confirmed == []
         made.reach(2001)
         assert made.source.confirmed == [2001]
+
+
+class Index:
+    """Stands for the commit times that are stored with a position."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def documents(self, resume: int) -> dict[str, object]:
+        self.done.append(f"written with {resume}")
+        return {}
+
+    def stored(self) -> None:
+        self.done.append("stored")
+
+
+def test_an_index_hears_when_it_is_on_disk_and_only_then() -> None:
+    index = Index()
+    scripted = faulty(MemoryStore(), store=[Reject(Transient("disk full"))])
+    with kept(scripted, StoredBeside(times=cast("CommitTimes", index))) as made:
+        made.reach(2000)
+        assert index.done == ["written with 2000"]
+        made.reach(2001)
+        assert index.done[1:] == ["written with 2001", "stored"]

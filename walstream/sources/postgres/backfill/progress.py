@@ -90,7 +90,9 @@ class BackfillProgress:
         tables = [*captured, *others]
         conditions = dict(self.where)
         for name in tables:
-            pending = self.where.get(name, "") if name in self.tables else None
+            # of one that was given up, readers still lack what was asked for
+            is_pending = name in self.tables or name in self.failed
+            pending = self.where.get(name, "") if is_pending else None
             conditions[name] = either(pending, where)
         wanted = dict.fromkeys([*self.tables, *tables])
         emptied = dict.fromkeys([*self.replace, *(tables if anew else ())])

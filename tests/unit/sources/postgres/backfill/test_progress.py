@@ -130,6 +130,15 @@ def test_a_part_is_read_under_each_snapshot_and_forgotten_when_it_is_there() -> 
     assert failed.where == again.where  # for the next try
 
 
+def test_a_part_of_a_table_that_was_given_up_is_read_with_what_it_lacks() -> None:
+    record = THREE.without("public.a", failed="broken")
+    assert record.wanting(["public.a"], anew=False, where="id > 5").where == {}
+    part = THREE.wanting(["public.d"], anew=False, where="id > 5")
+    part = part.without("public.d", failed="broken")
+    both = part.wanting(["public.d"], anew=False, where="id < 2").where
+    assert both == {"public.d": "(id > 5) OR (id < 2)"}
+
+
 def test_of_a_part_no_readers_empty_the_table() -> None:
     """The rows beside it would not come again."""
     record = THREE.wanting(["public.d"], anew=False, where="id > 5")
