@@ -26,6 +26,23 @@ _WORDS: Final = {
     "*/": "the end of a comment",
     "\0": "a NUL character",
 }
+_QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
+_BLANK: Final = {"'": "''", '"': '"…"'}
+# these of a text whose quoted parts are blank
+_WORD: Final = re.compile(r"\b(select|table|values|uescape)\b", re.IGNORECASE)
+_DOT: Final = re.compile(r"\.\s*[^\d\s]")
+_CALL: Final = re.compile(r"""("…"|[^\s"'()\[\],:+*/<>=~!@#%^&|`?-]+)\s*\(""")
+_PLAIN: Final = re.compile(
+    # words before a parenthesis, and types
+    "in|and|or|not|any|some|all|between|like|ilike|is|from|then|else|when|case|row|"
+    "numeric|decimal|varchar|char|character|varying|bit|time|timestamp|timestamptz|"
+    "interval|float|"
+    # functions of pg_catalog that only compute
+    "coalesce|nullif|greatest|least|lower|upper|length|abs|mod|floor|ceil|round|left|"
+    "right|substr|substring|btrim|starts_with|extract|date_part|date_trunc|now|"
+    "hashtext|md5",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def condition(written: str) -> str:
@@ -38,6 +55,23 @@ def condition(written: str) -> str:
     for problem in _problems(text):
         raise ValueError(f"is not one expression of SQL: it has {problem}")
     return text
+
+
+def check_plain(written: str) -> None:
+    """Raise ValueError but for a condition that can only compare columns of a row.
+
+    A function may act where it is only to read, as pg_drop_replication_slot does, and
+    a sub-select reads whatever the role may.
+    """
+    text = condition(written)
+    text = _QUOTED.sub(lambda found: _BLANK[found[0][0]], text)
+    if found := _WORD.search(text):
+        raise ValueError(f"has {found[1].upper()}")
+    if _DOT.search(text):
+        raise ValueError("has a name with a dot")
+    for call in _CALL.finditer(text):
+        if not _PLAIN.fullmatch(call[1]):
+            raise ValueError(f"calls {call[1]}(…)")
 
 
 def either(pending: str | None, asked: str) -> str:

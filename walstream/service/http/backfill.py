@@ -16,7 +16,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from walstream.config import Config
+from walstream.config import Config, condition
 from walstream.errors import (
     ConfigError,
     PermissionLacking,
@@ -104,6 +104,14 @@ def read(config: Config, body: bytes) -> FindRequest:
         raise ValueError('"replace" has to be true or false')  # noqa: TRY004
     if not isinstance(where, str):
         raise ValueError('"where" has to be a text')  # noqa: TRY004
+    try:
+        if where:
+            condition.check_plain(where)
+    except ValueError as error:
+        raise ValueError(
+            f'"where" {error}: by HTTP it compares columns; walstream backfill --where '
+            "takes more"
+        ) from None
     asked = FindRequest(_source(config, found), tuple(tables), replace, where)
     if len(request_line(asked)) > control.LONGEST:
         raise ValueError("the request is too long: ask for fewer tables at a time")

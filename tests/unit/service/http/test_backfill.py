@@ -111,6 +111,7 @@ def test_nobody_asks_without_the_token_or_for_another_site(
         (b'{"tables": [1]}', '"tables" has to be'),
         (json.dumps({**T, "replace": 1}).encode(), '"replace" has to be'),
         (json.dumps({**T, "where": ["x"]}).encode(), '"where" has to be'),
+        (json.dumps({**T, "where": "f(id)"}).encode(), 'where" calls f(…)'),
         (json.dumps({**T, "source": "other"}).encode(), '"source" has to be'),
         (json.dumps({**T, "source": ["app"]}).encode(), '"source" has to be'),
         (json.dumps({**T, "were": "id > 5"}).encode(), "unknown keys: 'were'"),
