@@ -512,6 +512,7 @@ def test_facts_that_are_learnt_at_an_op_are_its_own_and_those_behind_it() -> Non
 
 def test_what_is_no_row_or_outside_of_a_transaction_is_told() -> None:
     message: Any = Truncate(0, (1,))
-    with pytest.raises(WalstreamError, match="no row message: Truncate"):
+    # compiled, it is its types that say so
+    with pytest.raises((WalstreamError, TypeError), match="Truncate"):
         begun(relation("id*")).row(message, 90)
     assert str(outside("a commit").args[0]) == "a commit came outside of a transaction"
