@@ -62,11 +62,6 @@ class PublicationChange:
         """Name the tables that get other columns."""
         return [table.full_name for table in self.tables] if self.relists else []
 
-    @property
-    def hides(self) -> bool:
-        """Return whether it keeps something from readers: not without it, then."""
-        return self.relists or not self.tables
-
     def parts(self) -> "Iterator[PublicationChange]":
         """Cut it, so that no transaction takes too many locks."""
         moving = {table.full_name for table in self.leaving}
@@ -187,7 +182,7 @@ class Alteration:
             with self.connection.transaction():
                 publication.execute(self.connection, statement)
         except (PermissionLacking, ConfigError) as error:
-            if change.hides and isinstance(error, PermissionLacking):
+            if self._hides(change) and isinstance(error, PermissionLacking):
                 raise
             said = str(error.args[0])
             self.teller.warn(
@@ -211,6 +206,15 @@ class Alteration:
                 raise
             return False
         return True
+
+    def _hides(self, change: PublicationChange) -> bool:
+        """Return whether it keeps something from readers: not without it, then.
+
+        A table that left for another reason, as its lost key, may stay.
+        """
+        names = (table.full_name for table in change.leaving)
+        left_out = any(map(self.wanted.excludes, names))
+        return change.relists or (left_out and not change.tables)
 
     def _is_awaited(self, table: TableFacts) -> bool:
         """Return whether all its rows are about to be read."""
