@@ -74,7 +74,12 @@ class Draft:
     def put(
         self, key: str, section: Section, name: str, value: TomlValue, remark: str = ""
     ) -> None:
-        """Write a key of walstream's, and say that `key` became it."""
+        """Write a key of walstream's, and say that `key` became it.
+
+        A producer's text is one that References wrote; any other means itself.
+        """
+        if isinstance(value, str) and section != "producer":
+            value = plain(value)
         self.tables[section][name] = value
         if not self.has(key):
             return
@@ -99,6 +104,14 @@ class Draft:
         """Report what differs for readers, and what an operator has to do about it."""
         self._add(key, Fate.TO_DECIDE, what, sql)
 
+    def translated(self) -> list[str]:
+        """Return the keys that became something, as Connect names them."""
+        return [
+            key
+            for key, reports in self._reports.items()
+            if any(one.fate is Fate.TRANSLATED for one in reports)
+        ]
+
     def unspoken(self) -> list[str]:
         """Return the keys that nothing is said of, as Connect names them."""
         return [key for key in self.file.entries if key not in self._reports]
@@ -121,6 +134,11 @@ class Draft:
             found.append(report)
 
 
+def plain(text: str) -> str:
+    """Return a text that the configuration reads unchanged."""
+    return text.replace("${", "$${")
+
+
 def _safe(key: str) -> str:
     """Return a key without the salt that Debezium has in some."""
     name, salted, _ = key.partition(".with.salt.")
@@ -129,4 +147,5 @@ def _safe(key: str) -> str:
 
 def is_secret(key: str) -> bool:
     """Return whether a value may not stand in the configuration."""
-    return is_secret_key(key) or ".with.salt." in key
+    named = is_secret_key(key) or key.endswith("ssl.keystore.key")  # a private key
+    return named or ".with.salt." in key

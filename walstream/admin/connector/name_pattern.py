@@ -49,7 +49,7 @@ def is_literal(pattern: str) -> bool:
 def column_of(pattern: str) -> tuple[str, str]:
     """Split a pattern of columns into that of tables, and a column's name."""
     tables, _, column = pattern.rpartition(".")
-    if not tables or not is_literal(column):
+    if not (tables and column and is_literal(column)):
         raise Inexact("it does not end in a column's name")
     return tables, column
 

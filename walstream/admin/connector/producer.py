@@ -106,7 +106,7 @@ def _property(draft: Draft, references: References, key: str, name: str) -> None
 def _security(draft: Draft, references: References, key: str, name: str) -> None:
     mechanism = draft.get(f"{PREFIX}sasl.mechanism").upper()
     if name == _NAME_CHECK:
-        draft.put(key, "producer", name, draft.get(key) or "none")
+        draft.put(key, "producer", name, references.written(key) or "none")
     elif name == "sasl.jaas.config":
         _login(draft, references, key)
     elif name in {"ssl.truststore.location", "ssl.keystore.location"}:

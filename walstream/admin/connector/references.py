@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from walstream.admin.connector import java_properties
-from walstream.admin.connector.draft import Draft, is_secret
+from walstream.admin.connector.draft import Draft, is_secret, plain
+from walstream.errors import ConfigError
 
 _REFERENCE: Final = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]+)\}")
 _EXPRESSION: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.]*)(:[^}]*)?\}")
@@ -26,11 +27,6 @@ _UNSPEAKABLE: Final = re.compile("[${}]")  # in the path of a ${file:…}
 Spelling = Callable[[str], str]
 
 
-def plain(text: str) -> str:
-    """Return a text that the configuration reads unchanged."""
-    return text.replace("${", "$${")
-
-
 @dataclass(slots=True)
 class References:
     """Writes values; `files` are those that have to be made, for their owner alone."""
@@ -38,6 +34,7 @@ class References:
     draft: Draft
     output: Path
     files: dict[Path, str] = field(default_factory=dict, repr=False)
+    _read: set[str] = field(default_factory=set)  # keys
 
     def written(
         self,
@@ -51,6 +48,7 @@ class References:
         `spell` is how the place spells a text; `text` is a part of the value, with the
         name of that `part`. A secret comes from a file.
         """
+        self._read.add(key)
         place = f"{key}.{part}" if part else key
         value = self.draft.get(key) if text is None else text
         pattern = _EXPRESSION if self.draft.file.server else _REFERENCE
@@ -70,6 +68,20 @@ class References:
         """Return whether a value stands elsewhere, as a whole or in part."""
         pattern = _EXPRESSION if self.draft.file.server else _REFERENCE
         return bool(pattern.search(self.draft.get(key)))
+
+    def refuse_unread(self) -> None:
+        """Raise ConfigError for what was translated by the words of a reference.
+
+        Names of topics, slots and tables are made of the value itself.
+        """
+        for key in self.draft.translated():
+            is_group = key.endswith(".replacement")  # ${name} of a server's transform
+            if key not in self._read and not is_group and self.refers(key):
+                raise ConfigError(
+                    f"{self.draft.file.shown(key)} refers to a value that stands "
+                    "elsewhere",
+                    hint="write the value into a copy of the file, and translate that",
+                )
 
     def _reference(self, key: str, found: re.Match[str], spell: Spelling) -> str:
         """Return what stands for a reference; "": it is none."""

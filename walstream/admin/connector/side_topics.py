@@ -38,7 +38,10 @@ def _transactions(draft: Draft) -> None:
     if value:
         name = draft.get("topic.transaction", "transaction")
         topic = _topic(draft, draft.text("debezium", "name"), name)
-        draft.put(key, "sink", "txinfo", topic)
+        if topic in [one["name"] for one in draft.topics.values()]:
+            draft.decide(key, f"BEGIN and END go nowhere: {topic} is of tables")
+        else:
+            draft.put(key, "sink", "txinfo", topic)
     if draft.get("topic.transaction"):
         draft.became("topic.transaction", "txinfo, see provide.transaction.metadata")
 

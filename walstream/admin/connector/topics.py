@@ -5,6 +5,7 @@ from typing import Final
 
 from walstream.admin.connector.draft import Draft
 from walstream.admin.connector.topic_route import (
+    TopicRoute,
     Untranslatable,
     route,
     template,
@@ -33,12 +34,12 @@ def _names(draft: Draft) -> None:
     _strategy(draft)
     _delimiter(draft, delimiter)
     try:
-        whole = (
-            None if draft.chosen is not None else _template(draft, prefix, delimiter)
-        )
-        _mapped(draft, name, delimiter, whole)
+        whole = "" if draft.chosen is not None else _template(draft, prefix, delimiter)
+        _mapped(draft, delimiter, whole, draft.routes)
     except Untranslatable as error:
-        _undecided(draft, str(error), prefix, delimiter)
+        _undecided(draft, str(error))
+        whole = "" if draft.chosen is not None else _plain(prefix, delimiter)
+        _mapped(draft, delimiter, whole, [])
 
 
 def _strategy(draft: Draft) -> None:
@@ -64,49 +65,46 @@ def _delimiter(draft: Draft, delimiter: str) -> None:
         draft.decide(key, "topics have it; names in schemas keep their dots")
 
 
-def _template(draft: Draft, prefix: str, delimiter: str) -> str | None:
-    """Return the template of all tables; None: a transform has none."""
+def _template(draft: Draft, prefix: str, delimiter: str) -> str:
+    """Return the template of all tables; raises Untranslatable."""
     if not draft.routes:
-        return f"{prefix}{delimiter}{{schema}}{delimiter}{{table}}"
+        return _plain(prefix, delimiter)
     found = template(draft.routes, prefix) if delimiter == "." else None
-    if found is None or "{table}" in found or "{" not in found:
+    if found and ("{table}" in found or "{" not in found):
         return found
-    return None
+    raise Untranslatable("")
 
 
-def _mapped(draft: Draft, name: str, delimiter: str, whole: str | None) -> None:
-    """Write the template, and the topics of single tables."""
+def _mapped(draft: Draft, delimiter: str, whole: str, routes: list[TopicRoute]) -> None:
+    """Write the template, if tables have one, and the topics of single tables."""
+    draft.topics.clear()
     sink = draft.tables["sink"]
-    if whole is None and draft.chosen is None:
-        _undecided(draft, "", sanitized(name), delimiter)
-        return
-    if whole is not None and "{" not in whole:
+    if whole and "{" not in whole:
         draft.topics["*.*"] = {"name": whole}
         whole = ""
-    sink["topic"] = whole or ""
+    sink["topic"] = whole
     key = "topic.prefix" if draft.has("topic.prefix") else "database.server.name"
     draft.became(key, f'[{draft.header("sink")}] topic = "{sink["topic"]}"')
     for table in draft.chosen or ():
-        draft.topics[table] = {"name": _topic(draft, name, delimiter, table)}
+        draft.topics[table] = {"name": _topic(draft, delimiter, table, routes)}
     for table, columns in draft.partition_keys.items():
         if draft.chosen is not None and table not in draft.chosen:
             continue
         if table not in draft.topics:
-            draft.topics[table] = {"name": _topic(draft, name, delimiter, table)}
+            draft.topics[table] = {"name": _topic(draft, delimiter, table, routes)}
         draft.topics[table]["partition_key"] = columns
 
 
-def _topic(draft: Draft, name: str, delimiter: str, table: str) -> str:
-    written = sanitized(delimiter.join((name, *table.split(".", 1))))
-    found = route(draft.routes, written)
+def _topic(draft: Draft, delimiter: str, table: str, routes: list[TopicRoute]) -> str:
+    name = draft.text("debezium", "name")
+    found = route(routes, sanitized(delimiter.join((name, *table.split(".", 1)))))
     if not found or topic_part(found) != found:
         raise Untranslatable(f"{table} would go to the topic {found!r}")
     return found
 
 
-def _undecided(draft: Draft, why: str, prefix: str, delimiter: str) -> None:
-    """Leave the topics as they are without the transforms, and say so."""
-    draft.tables["sink"]["topic"] = _plain(prefix, delimiter)
+def _undecided(draft: Draft, why: str) -> None:
+    """Report that the topics are left as they are without the transforms."""
     for key in draft.file.entries:
         if key.startswith("transforms.") and key.endswith((".regex", "topic.regex")):
             draft.decide(

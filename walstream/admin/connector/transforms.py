@@ -75,6 +75,7 @@ class _Transform:
 
     def __init__(self, draft: Draft, alias: str) -> None:
         self._draft = draft
+        self._alias = alias
         self._prefix = f"transforms.{alias}."
         self.kind = self.get("type")
 
@@ -96,11 +97,16 @@ class _Transform:
             self._unwrap()
         elif self.kind == outbox.EVENT_ROUTER:
             outbox.translate(self._draft, self._prefix)
-        elif self.kind == _REPLACE and unwraps(self._draft):
+        elif self.kind == _REPLACE and self._is_of_rows():
             self._replace()
         else:
             self._refuse(_ADVICE.get(self.kind, _CUSTOM))
         self._rest(f"an option of {self.kind.rpartition('.')[2]} without a counterpart")
+
+    def _is_of_rows(self) -> bool:
+        """Return whether it comes behind what makes envelopes rows."""
+        before = _kinds(self._draft)[: names(self._draft).index(self._alias)]
+        return _UNWRAP in before
 
     def _rest(self, what: str) -> None:
         for key in self._draft.unspoken():

@@ -24,7 +24,8 @@ def translate(
 ) -> tuple[Draft, References]:
     """Translate a connector for a configuration that will be `output`.
 
-    Raises ConfigError where the file does not say which database, which brokers or
+    Raises ConfigError where the file does not say, but refers to what says, which
+    names are meant; or where it does not say which database, which brokers or
     which topics it is about.
     """
     draft = Draft(file, source)
@@ -52,6 +53,7 @@ def translate(
     side_topics.translate(draft)
     producer.translate(draft, references, brokers)
     inert.translate(draft)
+    references.refuse_unread()
     draft.tables["source"]["sinks"] = ["kafka"]
     return draft, references
 

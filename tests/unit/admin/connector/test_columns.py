@@ -68,3 +68,9 @@ def test_keys_that_are_of_several_tables_are_told() -> None:
     made = draft(message_key_columns="(.*).t:a;public.u")
     assert "partition_key" in fates(made, "message.key.columns")[Fate.TO_DECIDE]
     assert not made.topics
+
+
+def test_a_column_has_a_name() -> None:
+    made = draft(column_exclude_list="..")
+    assert not made.handlers
+    assert undecided(made) == ["column.exclude.list"]

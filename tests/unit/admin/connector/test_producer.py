@@ -105,3 +105,10 @@ def test_stores_of_keys(given: dict[str, str], made: dict[str, str] | None) -> N
     found, draft, _ = produced(given)
     assert found == (made or {})
     assert bool(undecided(draft)) is (made is None)
+
+
+def test_a_private_key_is_in_a_file() -> None:
+    made, draft, secrets = produced({"ssl.keystore.key": "-----BEGIN KEY-----"})
+    assert made == {"ssl.key.pem": "${file:/nowhere/w.ssl.keystore.key}"}
+    assert secrets == ["-----BEGIN KEY-----"]
+    assert all("BEGIN" not in report.text for report in draft.reports())

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.connector import translated, undecided
+from walstream.errors import ConfigError
 
 
 def dsn(entries: dict[str, str], output: Path, *, server: bool = False) -> str:
@@ -68,3 +71,32 @@ def test_expressions_of_debezium_server_are_variables(tmp_path: Path) -> None:
     assert "'${env:PW}'" in dsn({"database.password": "${PW}"}, output, server=True)
     draft, _ = translated({"database.user": "${U:app}"}, output=output, server=True)
     assert undecided(draft) == ["database.user"]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"topic.prefix": "${env:PREFIX}"},
+        {"slot.name": "${file:/run/x.properties:slot}"},
+        {"message.key.columns": "public.a:${env:KEY}"},
+    ],
+)
+def test_a_name_is_not_made_of_a_references_words(entries: dict[str, str]) -> None:
+    (key,) = entries
+    with pytest.raises(ConfigError, match=f"{key} refers to a value"):
+        translated(entries)
+
+
+def test_a_reference_that_nothing_is_made_of_may_stay() -> None:
+    router = {
+        "transforms": "o",
+        "transforms.o.type": "io.debezium.transforms.outbox.EventRouter",
+        "transforms.o.route.topic.replacement": "x.${routedByValue}",
+    }
+    translated(router, server=True)
+    translated({"name": "${env:NAME}", "heartbeat.action.query": "${env:SQL}"})
+
+
+def test_what_is_no_reference_is_written_as_it_is() -> None:
+    draft, _ = translated({"unavailable.value.placeholder": "${x}"})
+    assert draft.tables["debezium"]["unavailable"] == "$${x}"

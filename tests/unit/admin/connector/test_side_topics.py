@@ -58,3 +58,16 @@ def test_messages_that_are_left_out_are_not_sent() -> None:
         made = draft(**{name: r"a\w"})
         assert undecided(made) == [name.replace("_", ".")]
         assert not made.tables["messages"]
+
+
+def test_transactions_are_not_sent_among_rows() -> None:
+    made, _ = translated(
+        {
+            "provide.transaction.metadata": "true",
+            **RENAMED,
+            "transforms.r.replacement": "all",
+        }
+    )
+    assert "txinfo" not in made.tables["sink"]
+    assert made.tables["debezium"]["transaction_block"] is True
+    assert undecided(made) == ["provide.transaction.metadata"]

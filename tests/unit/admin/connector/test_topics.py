@@ -77,3 +77,25 @@ def test_topics_are_created_as_connect_creates_them() -> None:
     made = draft(topic_creation_groups="big", topic_creation_big_partitions="99")
     assert undecided(made) == ["topic.creation.groups", "topic.creation.big.partitions"]
     assert "do not exist" in fates(made, "topic.creation.groups")[Fate.TO_DECIDE]
+
+
+def test_a_transform_that_is_not_known_lets_no_other_table_through() -> None:
+    made = routed(
+        r"app\.\p{Lower}+\.(.*)",
+        "x.$1",
+        **{"table.include.list": "public.a", "message.key.columns": "public.a:id"},
+    )
+    assert made.tables["sink"]["topic"] == ""
+    assert made.topics == {
+        "public.a": {"name": "app.public.a", "partition_key": ["id"]}
+    }
+    assert "transforms.r.regex" in undecided(made)
+
+
+def test_keys_stay_where_topics_are_left_as_they_are() -> None:
+    keys = {"message.key.columns": "public.a:id"}
+    made = routed(r"app\.public\.(.*)", "$1", **keys)
+    assert made.tables["sink"]["topic"] == "app.{schema}.{table}"
+    assert made.topics == {
+        "public.a": {"name": "app.public.a", "partition_key": ["id"]}
+    }

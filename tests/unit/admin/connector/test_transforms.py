@@ -6,6 +6,7 @@ from walstream.admin.connector.draft import Draft, Fate
 UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 REGEX = "org.apache.kafka.connect.transforms.RegexRouter"
 LOGICAL = "io.debezium.transforms.ByLogicalTableRouter"
+REPLACE = "org.apache.kafka.connect.transforms.ReplaceField$Value"
 
 
 def transformed(kind: str, options: dict[str, str], **more: str) -> Draft:
@@ -91,3 +92,16 @@ def test_predicates_and_lone_options_are_told() -> None:
     made = draft(predicates="p", transforms_y_type=UNWRAP)
     assert undecided(made) == ["predicates"]
     assert Fate.NO_EFFECT in fates(made, "transforms.y.type")
+
+
+def test_a_field_of_the_envelope_is_no_column() -> None:
+    made, _ = translated(
+        {
+            "transforms": "r,u",
+            "transforms.r.type": REPLACE,
+            "transforms.r.exclude": "source",
+            "transforms.u.type": UNWRAP,
+        }
+    )
+    assert not made.handlers
+    assert "transforms.r.type" in undecided(made)
