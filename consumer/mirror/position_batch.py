@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from consumer.mirror.position_store import Store, array
-from consumer.mirror.row_position import key_texts
+from consumer.mirror.row_position import key_texts, number_of
 from consumer.mirror.source_generation import Era, era
 from consumer.op import Op
 
@@ -81,7 +81,7 @@ class Held:
             return None
         if self._era is None:
             self._era = era(connection, op)
-        position = (self._era.of(op), op.lsn, op.seq_id)
+        position = (self._era.of(op), op.lsn, number_of(op))
         if position <= found.position:
             return False
         found.position, found.moved = position, True

@@ -21,6 +21,7 @@ from consumer.mirror.position_store import GENERAL, Store
 from consumer.mirror.source_generation import LOCK
 from consumer.op import EnvelopeOp, Op
 from consumer.pg_catalog import IS
+from walstream.op import Kind
 
 Connection = psycopg.Connection[Any]
 Key = Mapping[str, str | None]
@@ -104,6 +105,17 @@ def key_texts(store: Store, relation: str, key: Key) -> tuple[str | None, ...]:
     return (relation, json.dumps(values)) if store is GENERAL else values
 
 
+def number_of(op: Op) -> int:
+    """Return what orders the ops of a row that share an LSN.
+
+    For Debezium those are the Delete and the Insert of a changed key, where both keys
+    are one: they may come in different partitions.
+    """
+    if op.exact:
+        return op.seq_id
+    return int(op.kind is Kind.INSERT)
+
+
 def note(connection: Connection, store: Store, op: Op, key: Key) -> bool:
     """Move the row's position to this op; False where a newer op wrote it.
 
@@ -112,7 +124,7 @@ def note(connection: Connection, store: Store, op: Op, key: Key) -> bool:
     record = op.record
     texts = key_texts(store, op.table.full_name, key)
     place = (op.lsn, record.topic, record.partition)
-    values = (*texts, *place, op.lsn, op.seq_id)
+    values = (*texts, *place, op.lsn, number_of(op))
     done = connection.execute(store.note(), values, prepare=True)
     return done.rowcount > 0
 

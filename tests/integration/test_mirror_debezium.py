@@ -385,3 +385,26 @@ def test_a_key_that_the_record_has_needs_no_positions(database: Database) -> Non
     assert database.fetch("SELECT FROM replication_mirror_row") == []
     target.apply(op_of("c", {"id": 2, "a": 7, "b": "7"}, key={"a": 7}))
     assert database.fetch("SELECT FROM replication_mirror_row")
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_key_that_is_written_anew_stays_one_row(
+    database: Database, together: bool
+) -> None:
+    """Delete and Insert of a key change have one LSN, and here one row."""
+    target = Target(database, "CREATE TABLE t (id numeric PRIMARY KEY, a int)")
+    number = {"id": {"type": "string"}, "a": {"type": "int32"}}
+    old, new = {"id": "1.0"}, {"id": "1.00"}
+    written = {**new, "a": 7}
+    changed = [
+        op_of("d", None, number, before={**old, "a": 7}, key=old, lsn=60),
+        op_of("c", written, number, key=new, lsn=60),
+    ]
+    target.apply(op_of("c", {**old, "a": 7}, number, key=old, lsn=50))
+    for ops in (changed,) if together else ([one] for one in changed):
+        target.apply(*ops)
+    assert database.fetch("SELECT id::text, a FROM t") == [("1.00", 7)]
+    # and it is older than what came after it, wherever that was read first
+    target.apply(op_of("u", {**new, "a": 8}, number, key=new, lsn=61))
+    target.apply(*reversed(changed))
+    assert database.fetch("SELECT id::text, a FROM t") == [("1.00", 8)]

@@ -23,6 +23,7 @@ VENDORED: Final = {
     "walstream.formats.debezium.composite_text",
     "walstream.formats.debezium.connect_value",
     "walstream.formats.debezium.decode",
+    "walstream.formats.debezium.exact_numbers",
     "walstream.formats.debezium.json_text",
     "walstream.formats.debezium.options",
     "walstream.formats.debezium.position",

@@ -56,9 +56,19 @@ def _plain(value: Any) -> str:
         return "t" if value else "f"
     if isinstance(value, float):
         return _float(value)
+    if isinstance(value, Decimal):
+        return _exactly(value)
     if isinstance(value, str | int):
         return str(value)
     raise TypeError
+
+
+def _exactly(value: Decimal) -> str:
+    """Write a number that may be a float8's, or a numeric with more digits."""
+    near = float(value)
+    if isfinite(near) and Decimal(repr(near)) == value:
+        return _float(near)
+    return f"{value:f}"
 
 
 def _object(value: dict[str, Any]) -> str:
@@ -81,7 +91,8 @@ def _bytes(value: Any, _: Mapping[str, Any]) -> str:
 
 
 def _real(value: Any, _: Mapping[str, Any]) -> str:
-    return _float(float(value)) if isinstance(value, int | float) else _plain(value)
+    is_number = isinstance(value, int | float | Decimal)
+    return _float(float(value)) if is_number else _plain(value)
 
 
 def _float(value: float) -> str:
@@ -114,6 +125,8 @@ def _number(value: str) -> int:
 
 
 def _fixed(value: Any, schema: Mapping[str, Any]) -> str:
+    if isinstance(value, int | Decimal):  # `decimal.format` of the converter is NUMERIC
+        return f"{value:f}" if isinstance(value, Decimal) else str(value)
     return _decimal(_number(value), int(schema["parameters"]["scale"]))
 
 

@@ -13,6 +13,7 @@ import orjson
 
 from walstream.errors import WalstreamError
 from walstream.formats.debezium.connect_value import text_of
+from walstream.formats.debezium.exact_numbers import exact, may_be_rounded
 from walstream.formats.debezium.options import CONNECTOR, UNAVAILABLE
 from walstream.formats.debezium.position import position
 from walstream.formats.debezium.unavailable import Unavailable
@@ -63,14 +64,15 @@ class EnvelopeDecoder:
         were not sent come back as OMITTED. Keys of another form name no columns.
         """
         try:
-            return self._read(orjson.loads(value), key, headers)
+            return self._read(value, key, headers)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             name = type(error).__name__
             raise WalstreamError(f"not a record of Debezium: {name}") from None
 
     def _read(
-        self, found: Any, key: bytes | None, headers: Mapping[str, bytes]
+        self, value: bytes, key: bytes | None, headers: Mapping[str, bytes]
     ) -> Envelope | None:
+        found = orjson.loads(value)
         told = found["schema"] if "payload" in found else None
         envelope = found.get("payload", found)
         names = key_names(key)
@@ -85,6 +87,9 @@ class EnvelopeDecoder:
         if envelope["op"] == "m" and "message" in envelope:
             return None
         schemas = None if told is None else _field_schemas(told)
+        if may_be_rounded(envelope, schemas):
+            found = exact(value)
+            envelope = found.get("payload", found)
         place = position(envelope, headers)
         op = self._op(envelope, names, schemas or {})
         op.lsn, op.seq_id = place.lsn, place.seq_id

@@ -15,6 +15,7 @@ from walstream.row import OMITTED, UNCHANGED
 
 _CONNECTOR = b'"connector":"postgresql"'
 _SOURCE = b'{%b,"schema":"s","table":"t","ts_ms":1,"lsn":-1}' % _CONNECTOR
+_SOURCE_OF_T = _SOURCE.decode().replace("-1", "1")
 _OTHERS = ("dbz.transaction", "dbz.message", "__debezium-heartbeat.dbz")
 _PLAIN = ("pk2", "nopk", "full_", "toast_", "part", "ddl")
 
@@ -170,3 +171,34 @@ def test_a_key_that_is_not_the_rows_names_no_columns(key: str) -> None:
     record = golden()["dbz.public.full_"][0]
     assert read(record.value, record.key).table.key == (0,)
     assert read(record.value, key).table.key == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("12345678901234567890.123456789", "12345678901234567890.123456789"),
+        ("123456789012345678901234567890", "123456789012345678901234567890"),
+        ("-0.1", "-0.1"),
+        ("1.0E20", "1e+20"),
+    ],
+)
+def test_a_numeric_without_a_schema_keeps_its_digits(written: str, text: str) -> None:
+    row = f'{{"id":1,"n":{written},"many":[{written},null]}}'
+    op = read(f'{{"op":"c","before":null,"after":{row},"source":{_SOURCE_OF_T}}}')
+    assert op.new == ["1", text, f"{{{text},NULL}}"]
+
+
+@pytest.mark.parametrize("written", ["12345678901234567890.10", "5.00", "7", "0E-7"])
+def test_a_numeric_that_is_written_as_a_number_keeps_its_digits(written: str) -> None:
+    kind = {
+        "field": "n",
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": "2"},
+    }
+    schema = json.dumps({"fields": [{"field": "after", "fields": [kind]}]})
+    row = (
+        f'{{"op":"c","before":null,"after":{{"n":{written}}},"source":{_SOURCE_OF_T}}}'
+    )
+    op = read(f'{{"schema":{schema},"payload":{row}}}')
+    assert op.new == ["0.0000000" if written == "0E-7" else written]
