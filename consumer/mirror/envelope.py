@@ -56,8 +56,29 @@ def _fit(tx: Transaction, shape: TargetTable, op: EnvelopeOp) -> Fit:
     if found is None:
         if shape.types is None:
             shape.types = load(tx, shape.schema, shape.name)
+        _warn_of_defaults(op)
         found = shape.fits[name] = fit(shape.types, *name)
     return found
+
+
+def _warn_of_defaults(op: EnvelopeOp) -> None:
+    """Name the columns in which Connect's converter may have replaced a null.
+
+    Nothing in a record tells whether it did; walstream never does.
+    """
+    named = () if op.exact or op.schemas is None else op.schemas.items()
+    columns = [
+        name
+        for name, schema in named
+        if schema.get("optional") and schema.get("default") is not None
+    ]
+    if columns:
+        _log.warning(
+            "%s: a NULL of %s comes as the column's default, unless the connector of"
+            " Debezium has value.converter.replace.null.with.default = false",
+            op.table.full_name,
+            ", ".join(columns),
+        )
 
 
 def _refuse_uncertain(shape: TargetTable, op: EnvelopeOp, fitting: Fit) -> None:

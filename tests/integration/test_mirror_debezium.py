@@ -408,3 +408,18 @@ def test_a_key_that_is_written_anew_stays_one_row(
     target.apply(op_of("u", {**new, "a": 8}, number, key=new, lsn=61))
     target.apply(*reversed(changed))
     assert database.fetch("SELECT id::text, a FROM t") == [("1.00", 8)]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_default_may_be_a_null(
+    database: Database, caplog: pytest.LogCaptureFixture, told: bool
+) -> None:
+    target = Target(database, "CREATE TABLE t (id int PRIMARY KEY, a int, b text)")
+    a = {"type": "int32", "default": 5, "optional": told}
+    columns = {"id": "int32", "a": a, "b": "string"}
+    row = {"id": 1, "a": 5, "b": ""}
+    with caplog.at_level(logging.WARNING):
+        target.apply(op_of("c", row, columns, key={"id": 1}))
+        target.apply(op_of("u", row, columns, key={"id": 1}))
+    expected = "public.t: a NULL of a comes as the column's default"
+    assert caplog.text.count(expected) == int(told)

@@ -37,6 +37,9 @@ _REGISTRY: Final = (
     "walstream writes JSON alone, no schema registry's encoding: readers of these "
     "topics would break; stay with Debezium, or change the readers"
 )
+_NULLS: Final = (
+    "a null of a column with a default stays null, where Connect writes the default"
+)
 _TRUTH: Final = {"true": True, "false": False}
 
 
@@ -190,7 +193,9 @@ def _converter(draft: Draft, side: str) -> bool | None:
             if key.startswith(f"{side}."):
                 draft.inert(key, f"an option of {known}")
         return None
-    draft.became(side, f'format = "{draft.text("sink", "format")}", in JSON')
+    replaces = draft.get(f"{side}.replace.null.with.default").lower() != "false"
+    remark = _NULLS if replaces and side.startswith("value") else ""
+    draft.became(side, f'format = "{draft.text("sink", "format")}", in JSON', remark)
     for key in draft.file.entries:
         if key.startswith(f"{side}."):
             _converter_option(draft, key, key.removeprefix(f"{side}."))

@@ -97,16 +97,16 @@ class _Transform:
             self._unwrap()
         elif self.kind == outbox.EVENT_ROUTER:
             outbox.translate(self._draft, self._prefix)
-        elif self.kind == _REPLACE and self._is_of_rows():
+        elif self.kind == _REPLACE and self._is_behind(_UNWRAP):
             self._replace()
         else:
             self._refuse(_ADVICE.get(self.kind, _CUSTOM))
         self._rest(f"an option of {self.kind.rpartition('.')[2]} without a counterpart")
 
-    def _is_of_rows(self) -> bool:
-        """Return whether it comes behind what makes envelopes rows."""
-        before = _kinds(self._draft)[: names(self._draft).index(self._alias)]
-        return _UNWRAP in before
+    def _is_behind(self, kind: str) -> bool:
+        """Return whether one of this kind comes before it."""
+        place = names(self._draft).index(self._alias)
+        return kind in _kinds(self._draft)[:place]
 
     def _rest(self, what: str) -> None:
         for key in self._draft.unspoken():
@@ -146,6 +146,12 @@ class _Transform:
             if draft.has(self.key("logical.table.cache.size")):
                 draft.inert(self.key("logical.table.cache.size"), "a cache of Java's")
         draft.routes.append(route)
+        if self._is_behind(outbox.EVENT_ROUTER):
+            draft.decide(
+                self.key(f"{prefix}regex"),
+                "it renames the topics of events, too: write them as topic of the "
+                "handler outbox",
+            )
         for name in ("type", f"{prefix}regex", f"{prefix}replacement"):
             if draft.has(self.key(name)) and not (logical and name == "type"):
                 draft.became(self.key(name), "the topics of tables")

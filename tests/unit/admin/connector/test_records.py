@@ -115,3 +115,9 @@ def test_options_of_json() -> None:
 
 def test_what_is_neither_true_nor_false_is_told() -> None:
     assert undecided(draft(tombstones_on_delete="yes")) == ["tombstones.on.delete"]
+
+
+def test_a_null_that_connect_replaces_is_told() -> None:
+    assert "stays null" in fates(draft(), "value.converter")[Fate.TRANSLATED]
+    kept, _ = translated({"value.converter.replace.null.with.default": "false"})
+    assert "stays null" not in fates(kept, "value.converter")[Fate.TRANSLATED]

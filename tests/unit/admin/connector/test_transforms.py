@@ -105,3 +105,16 @@ def test_a_field_of_the_envelope_is_no_column() -> None:
     )
     assert not made.handlers
     assert "transforms.r.type" in undecided(made)
+
+
+def test_topics_of_events_that_are_renamed_are_to_decide() -> None:
+    chain = {
+        "transforms.o.type": "io.debezium.transforms.outbox.EventRouter",
+        "transforms.r.type": REGEX,
+        "transforms.r.regex": "(.*)",
+        "transforms.r.replacement": "x.$1",
+    }
+    made, _ = translated({"transforms": "o,r", **chain})
+    assert undecided(made) == ["transforms.r.regex"]
+    made, _ = translated({"transforms": "r,o", **chain})
+    assert not undecided(made)
