@@ -34,6 +34,7 @@ _ORACLE: Final = "oracle"
 _PATIENCE_S: Final = 180.0
 _MORE: Final = 300  # transactions, before and after
 _VARIANT: Final = Variant(DebeziumOptions("app", schemas=True))
+_COPY: Final = "SELECT pg_copy_logical_replication_slot(%s, %s)"
 _INACTIVE: Final = (
     "SELECT FROM pg_replication_slots WHERE slot_name = %s AND NOT active"
 )
@@ -196,3 +197,36 @@ def wanted(changes: Iterator[Change]) -> dict[tuple[str, str], list[Event]]:
             letter = "c" if change.kind == "INSERT" else "u"
             found[table, key].append((letter, key, number))
     return dict(found)
+
+
+def test_debezium_takes_its_stream_back_by_the_copy_of_its_slot(
+    newest_postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    """What walstream sent meanwhile comes again, and the topics miss nothing."""
+    with scene(newest_postgres, kafka, tmp_path) as made:
+        made.reader.until(lambda records: len(records) > _MORE, _PATIENCE_S)
+        made.debezium.delete(made.name)
+        wait_until(
+            lambda: made.source.fetch(_INACTIVE, made.name), 60, "the slot is let go"
+        )
+        back = f"{made.name}_back"
+        made.source.fetch(_COPY, made.name, back)
+        made.walstream.start("--adopt-slot").streaming()
+        made.load.wait_for_more(_MORE)
+        assert made.walstream.terminate() == 0, made.walstream.text
+        made.load.wait_for_more(_MORE)
+        settings = connector(_VARIANT, made.source, made.name, _PUBLICATION)
+        made.debezium.put(made.name, settings | {"slot.name": back})
+        made.load.wait_for_more(_MORE)
+        made.load.stop()
+        wait_until(made.is_equal, _PATIENCE_S, "the sink's tables are the source's")
+        made.reader.read()
+        told = transactions(made.source, f"{made.name}_{_ORACLE}")
+        first, again = once(made.reader.records)
+        assert histories(first) == wanted(
+            change for one in told for change in one.changes
+        )
+    theirs = [
+        one for one in again if document(one)["source"]["version"] == _theirs(first)
+    ]
+    assert len(theirs) > _MORE, "what walstream sent did not come again"

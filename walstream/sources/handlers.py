@@ -9,7 +9,7 @@ from walstream.config.handler import (
     OutboxHandler,
     PackageHandler,
 )
-from walstream.config.sink import HandledSink
+from walstream.config.sink import HandledSink, RoutedSink
 from walstream.errors import ConfigError, Repair
 from walstream.op import Table
 from walstream.postgres.catalog import TableFacts
@@ -76,7 +76,8 @@ def idle_patterns(
 ) -> Iterator[tuple[str, str, str]]:
     """Name, with the sink, each pattern of its handlers that matches no table, and why.
 
-    Such a handler does nothing, and who misspelt it would believe that it does.
+    Such a handler does nothing, and who misspelt it would believe that it does. Of a
+    table's topic, which may be another source's, only the case can be seen to be wrong.
     """
     names = [table.full_name for table in captured]
     if not names:
@@ -85,6 +86,11 @@ def idle_patterns(
         patterns = {pattern for one in sink.handlers for pattern in one.tables}
         for pattern, what in unmatched(sorted(patterns), names).items():
             yield name, pattern, what
+        folded = {one.casefold(): one for one in names}
+        for mapped in sink.topics if isinstance(sink, RoutedSink) else ():
+            meant = folded.get(mapped.casefold())
+            if meant not in {None, mapped} and mapped not in names:
+                yield name, mapped, f"matches no table; did you mean {meant!r}?"
 
 
 def _problems(

@@ -135,6 +135,14 @@ def test_a_pattern_without_a_table_is_named_with_what_may_be_meant(
     assert not list(idle_patterns(routers, []))
 
 
+def test_a_topic_of_a_table_that_is_written_otherwise_is_named(tmp_path: Path) -> None:
+    routers = Routers(configured(tmp_path, 'kind = "passthrough"'), "app")
+    said = "matches no table; did you mean 'public.T'?"
+    assert list(idle_patterns(routers, [table("T")])) == [("log", "public.t", said)]
+    assert not list(idle_patterns(routers, [table("T"), table()]))
+    assert not list(idle_patterns(routers, [table("other")]))
+
+
 def test_what_is_made_of_it_is_what_was_written(tmp_path: Path) -> None:
     (spec,) = handler_specs(configured(tmp_path, DROP.format("note")).sinks["log"])
     assert (spec.kind, spec.tables) == ("drop_columns", ("*",))

@@ -43,7 +43,7 @@ from walstream.status.sql import (
     StoredPolls,
 )
 
-_IDLE: Final = "a handler of no captured table changes nothing, and hides nothing"
+_IDLE: Final = "a handler or topic of no table changes nothing, and hides nothing"
 _HANDLED: Final = "a handler without its column lets through what it should hide"
 # What the start table says of a folder that cannot be read is of no use.
 _OF_START_TABLE: Final = frozenset({"history", "slot-lost"})

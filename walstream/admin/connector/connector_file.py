@@ -18,6 +18,9 @@ CONNECTOR: Final = "io.debezium.connector.postgresql.PostgresConnector"
 LARGEST_FILE: Final = 1 << 20
 _SERVER: Final = "debezium.source."
 _SERVER_SINK: Final = "debezium.sink.kafka.producer."
+_PROFILE: Final = "%prod."  # Quarkus's, of a server that runs
+_OTHER_PROFILE: Final = "of another profile than prod"
+_OWN: Final = "Debezium Server's own"
 _SERVER_CONVERTERS: Final = {
     "json": "org.apache.kafka.connect.json.JsonConverter",
     "jsonbytearray": "org.apache.kafka.connect.json.JsonConverter",
@@ -54,7 +57,7 @@ def read(path: Path, worker: Path | None = None) -> ConnectorFile:
         found = _Found(_json(path, content))
     else:
         found = _Found(dict(_properties(path, content, "iso-8859-1", twice)))
-        if any(key.startswith(_SERVER) for key in found.entries):
+        if any(key.removeprefix(_PROFILE).startswith(_SERVER) for key in found.entries):
             twice.clear()
             found = _of_server(dict(_properties(path, content, "utf-8", twice)))
     _refuse_others(path, found.entries)
@@ -147,17 +150,20 @@ def _text(path: Path, key: str, value: Any) -> str:
 def _of_server(entries: Mapping[str, str]) -> _Found:
     """Return the properties of Debezium Server, by the names of Kafka Connect."""
     found = _Found({}, server=True)
-    for key, value in entries.items():
+    # what is of the profile counts more, wherever it stands
+    for spelled in sorted(entries, key=lambda one: one.startswith(_PROFILE)):
+        key, value = spelled.removeprefix(_PROFILE), entries[spelled]
         if name := _connect_name(key):
-            found.add(name, value, key)
+            found.add(name, value, spelled)
         elif key == "debezium.sink.type" and value.strip() == "kafka":
-            found.foreign[key] = "the sink's kind"
+            found.foreign[spelled] = "the sink's kind"
         elif key == "debezium.sink.type":
             raise ConfigError(
                 f"debezium.sink.type is {value.strip()!r}: walstream writes to Kafka"
             )
         else:
-            found.foreign[key] = "Debezium Server's own"
+            is_other = key.startswith("%")
+            found.foreign[spelled] = _OTHER_PROFILE if is_other else _OWN
     for side in _CONVERTERS[:2]:
         form = found.entries.get(side, "json").strip()
         spelled = found.spelled.get(side, f"debezium.format.{side.partition('.')[0]}")

@@ -1,5 +1,6 @@
 """EventRouter, the transform of outbox tables, as the handler `outbox`."""
 
+import re
 from typing import Final
 
 from walstream.admin.connector.draft import Draft, Table
@@ -7,6 +8,7 @@ from walstream.admin.connector.records import JSON_CONVERTERS, truth
 
 EVENT_ROUTER: Final = "io.debezium.transforms.outbox.EventRouter"
 _ANY_VALUE: Final = "(?<routedByValue>.*)"
+_TEMPLATE: Final = re.compile(r"(?:[A-Za-z0-9._-]|\{value\})+")
 _TOPIC: Final = "outbox.event.${routedByValue}"
 _COLUMNS: Final = {
     "table.field.event.id": "id",
@@ -78,7 +80,7 @@ def _topic(draft: Draft, handler: Table, prefix: str) -> None:
     key = f"{prefix}route.topic.replacement"
     written = draft.get(key, _TOPIC).replace("${routedByValue}", "{value}")
     other = draft.get(f"{prefix}route.topic.regex", _ANY_VALUE)
-    if other != _ANY_VALUE or "$" in written:
+    if other != _ANY_VALUE or not _TEMPLATE.fullmatch(written):
         for one in (key, f"{prefix}route.topic.regex"):
             if draft.has(one):
                 draft.decide(one, "write topic of the handler, of the whole {value}")

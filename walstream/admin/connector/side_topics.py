@@ -3,13 +3,19 @@
 Transforms rename them as they rename the topics of tables.
 """
 
+import re
 from typing import Final
 
 from walstream.admin.connector.draft import Draft
 from walstream.admin.connector.name_pattern import Inexact, patterns, split
 from walstream.admin.connector.records import truth
 from walstream.admin.connector.topic_route import Untranslatable, route
-from walstream.formats.debezium.names import HEARTBEAT_TOPIC, sanitized
+from walstream.formats.debezium.names import (
+    HEARTBEAT_TOPIC,
+    heartbeat_topic,
+    sanitized,
+)
+from walstream.records.router import matches
 
 _OFF: Final = frozenset({"", "0", "-1"})
 
@@ -30,6 +36,20 @@ def _topic(draft: Draft, *parts: str) -> str:
         return sanitized(delimiter.join(parts))
 
 
+def _may_be_of_tables(draft: Draft, topic: str) -> bool:
+    """Return whether the template may name this topic for some table."""
+    template = re.sub(r"\{\w+\}", "*", draft.text("sink", "topic"))
+    return matches(template, topic)
+
+
+def _mapped(draft: Draft) -> list[object]:
+    return [one["name"] for one in draft.topics.values()]
+
+
+def _shared(topic: str) -> str:
+    return f"{topic} may be a topic of tables"
+
+
 def _transactions(draft: Draft) -> None:
     key = "provide.transaction.metadata"
     value = truth(draft, key)
@@ -38,8 +58,16 @@ def _transactions(draft: Draft) -> None:
     if value:
         name = draft.get("topic.transaction", "transaction")
         topic = _topic(draft, draft.text("debezium", "name"), name)
-        if topic in [one["name"] for one in draft.topics.values()]:
-            draft.decide(key, f"BEGIN and END go nowhere: {topic} is of tables")
+        if draft.handlers:
+            draft.decide(
+                key,
+                "BEGIN and END go nowhere: they count what the source sent, and "
+                "handlers of the same sink may change that",
+            )
+        elif _may_be_of_tables(draft, topic) or topic in _mapped(draft):
+            draft.decide(key, f"BEGIN and END go nowhere: {_shared(topic)}")
+        elif not topic:
+            draft.decide(key, "BEGIN and END go nowhere: their topic has no name")
         else:
             draft.put(key, "sink", "txinfo", topic)
     if draft.get("topic.transaction"):
@@ -53,6 +81,9 @@ def _heartbeats(draft: Draft) -> None:
             draft.inert(key, "it is off")
     elif not draft.get(key).isdecimal():
         draft.decide(key, "it is not a number")
+    elif _may_be_of_tables(draft, heartbeat_topic(draft.text("debezium", "name"))):
+        made = heartbeat_topic(draft.text("debezium", "name"))
+        draft.decide(key, f"there are none: {_shared(made)}")
     else:
         draft.put(key, "debezium", "heartbeat", f"{draft.get(key)}ms")
         name = draft.text("debezium", "name")
@@ -81,10 +112,19 @@ def _messages(draft: Draft) -> None:
             "[sinks.kafka.messages]",
         )
         return
-    draft.put(included, "messages", "prefixes", prefixes)
     if draft.get(excluded):
         draft.inert(excluded, f"{included} is there, and alone counts")
     name = draft.text("debezium", "name")
     topic = _topic(draft, name, "message")
+    if _may_be_of_tables(draft, topic):
+        keys = (included, "transforms", "topic.prefix", "database.server.name")
+        key = next(one for one in keys if draft.has(one))
+        draft.decide(
+            key,
+            f"logical messages are not sent: {_shared(topic)}; if there are any, write "
+            "prefixes and a topic in [sinks.kafka.messages]",
+        )
+        return
+    draft.put(included, "messages", "prefixes", prefixes)
     if topic != f"{name}.message":
         draft.tables["messages"]["topic"] = topic

@@ -151,9 +151,10 @@ def _left_out(draft: Draft, one: _List, lists: list[_List]) -> bool:
         schemas = [found for found in lists if found.key == "schema.include.list"]
         if not any(found.inexact for found in schemas):
             names = [name for name in tables[0].names if _within(name, schemas)]
-            draft.chosen = names
-            draft.became(one.key, f"topics of {_shown(names)} alone", _CASE)
-            return True
+            if names:
+                draft.chosen = names
+                draft.became(one.key, f"topics of {_shown(names)} alone", _CASE)
+                return True
     draft.decide(one.key, f"{_why(one)}: {_MAKE}", _creation(draft, lists))
     return False
 

@@ -162,7 +162,7 @@ class _Transform:
         self._deletes()
         if self.get("add.fields"):
             fields = [one.strip() for one in self.get("add.fields").split(",")]
-            fields = [one for one in fields if one]
+            fields = [*dict.fromkeys(one for one in fields if one)]
             draft.put(self.key("add.fields"), "debezium", "add_fields", fields)
         if draft.has(self.key("add.fields.prefix")):
             prefix = self.get("add.fields.prefix")

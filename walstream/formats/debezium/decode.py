@@ -35,6 +35,10 @@ _NO_HEADERS: Final[Mapping[str, bytes]] = {}
 _TABLES_KNOWN: Final = 4096
 _BOUNDARY: Final = {"status", "id", "event_count", "data_collections", "ts_ms"}
 _BOUNDARIES: Final = ("BEGIN", "END")
+_OTHER_SHAPE: Final = (
+    *(AttributeError, KeyError, RecursionError, TypeError, ValueError),
+)
+"""Errors that a record of another shape raises."""
 
 
 class Envelope(NamedTuple):
@@ -65,7 +69,7 @@ class EnvelopeDecoder:
         """
         try:
             return self._read(value, key, headers)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except _OTHER_SHAPE as error:
             name = type(error).__name__
             raise WalstreamError(f"not a record of Debezium: {name}") from None
 

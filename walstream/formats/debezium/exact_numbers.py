@@ -6,11 +6,12 @@ are rounded likewise.
 
 import json
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from typing import Any, Final
 
 _FLOATS: Final = frozenset({"float", "double"})
 _NO_SCHEMA: Final[Mapping[str, Any]] = {}
+_LONGEST: Final = 131072  # digits of a numeric before its point
 _INTEGER_DIGITS: Final = 4300  # that Python reads as an int
 
 
@@ -27,8 +28,11 @@ def may_be_rounded(
 
 
 def exact(record: bytes) -> Any:
-    """Read a record's JSON, in which a number with a fraction is a Decimal."""
-    return json.loads(record, parse_float=Decimal, parse_int=_integer)
+    """Read a record's JSON, in which a number with a fraction is a Decimal.
+
+    Raises ValueError, or RecursionError.
+    """
+    return json.loads(record, parse_float=_fraction, parse_int=_integer)
 
 
 def _rows(envelope: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -43,6 +47,16 @@ def _is_float(value: object, schema: Mapping[str, Any]) -> bool:
         items = schema.get("items", _NO_SCHEMA)
         return any(_is_float(one, items) for one in value)
     return isinstance(value, float) and schema.get("type") not in _FLOATS
+
+
+def _fraction(digits: str) -> Decimal:
+    try:
+        number = Decimal(digits)
+    except DecimalException:
+        number = Decimal("NaN")
+    if not number.is_finite() or abs(number.adjusted()) > _LONGEST:
+        raise ValueError("no numeric is as long")
+    return number
 
 
 def _integer(digits: str) -> int | Decimal:

@@ -156,3 +156,17 @@ def test_files_that_cannot_be_are_refused(tmp_path: Path) -> None:
     server = written(tmp_path, "application.properties", SERVER)
     with pytest.raises(ConfigError, match="no worker"):
         read(server, server)
+
+
+def test_of_a_server_what_its_profile_says_counts(tmp_path: Path) -> None:
+    text = (
+        "%prod.debezium.source.table.include.list=a.b\n"
+        "%dev.debezium.source.slot.name=dev\n"
+        "%prod.debezium.source.database.user=app\n"
+    )
+    found = read(written(tmp_path, "application.properties", text + SERVER))
+    assert found.entries["table.include.list"] == "a.b"
+    assert found.entries["database.user"] == "app"
+    assert "slot.name" not in found.entries
+    assert found.shown("database.user") == "%prod.debezium.source.database.user"
+    assert "another profile" in found.foreign["%dev.debezium.source.slot.name"]

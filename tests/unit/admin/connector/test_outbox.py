@@ -122,3 +122,9 @@ def test_schemas_are_for_keys_and_values_alike() -> None:
     handler, draft = routed({}, **converters)
     assert "schemas" not in handler
     assert Fate.TO_DECIDE in fates(draft, "value.converter")
+
+
+def test_a_topic_that_kafka_refuses_is_to_decide() -> None:
+    handler, made = routed({"route.topic.replacement": "a b.${routedByValue}"}, **TEXTS)
+    assert undecided(made) == ["transforms.outbox.route.topic.replacement"]
+    assert "topic" not in handler

@@ -71,3 +71,35 @@ def test_transactions_are_not_sent_among_rows() -> None:
     assert "txinfo" not in made.tables["sink"]
     assert made.tables["debezium"]["transaction_block"] is True
     assert undecided(made) == ["provide.transaction.metadata"]
+    made, _ = translated(
+        {
+            "provide.transaction.metadata": "true",
+            **RENAMED,
+            "transforms.r.regex": r"app\.(.*)",
+            "transforms.r.replacement": "",
+        }
+    )
+    assert "txinfo" not in made.tables["sink"]
+
+
+def test_transactions_are_not_counted_beside_handlers() -> None:
+    made = draft(provide_transaction_metadata="true", table_exclude_list="public.a")
+    assert "txinfo" not in made.tables["sink"]
+    assert undecided(made) == ["provide.transaction.metadata"]
+
+
+def test_topics_that_a_table_may_have_are_to_decide() -> None:
+    """Of the most usual renaming, which leaves nothing but the table's name."""
+    made, _ = translated(
+        {
+            **RENAMED,
+            "transforms.r.regex": r"([^.]+)\.([^.]+)\.([^.]+)",
+            "transforms.r.replacement": "$3",
+            "heartbeat.interval.ms": "1000",
+        }
+    )
+    assert made.tables["sink"]["topic"] == "{table}"
+    assert not made.tables["messages"]
+    assert "heartbeat" not in made.tables["debezium"]
+    assert undecided(made) == ["transforms", "heartbeat.interval.ms"]
+    tomllib.loads(write(made, state="/s", insecure=(False, False)))

@@ -20,7 +20,7 @@ def test_rows_are_unwrapped() -> None:
         UNWRAP,
         {
             "delete.tombstone.handling.mode": "rewrite",
-            "add.fields": "op, source.ts_ms:at",
+            "add.fields": "op, source.ts_ms:at, op",
             "add.fields.prefix": "x_",
         },
     )

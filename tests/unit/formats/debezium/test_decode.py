@@ -202,3 +202,11 @@ def test_a_numeric_that_is_written_as_a_number_keeps_its_digits(written: str) ->
     )
     op = read(f'{{"schema":{schema},"payload":{row}}}')
     assert op.new == ["0.0000000" if written == "0E-7" else written]
+
+
+@pytest.mark.parametrize("inner", ["0.5", "1e-99999999999999999999"])
+def test_numbers_that_nest_too_deep_are_refused(inner: str) -> None:
+    deep = f"{'[' * 1000}{inner}{']' * 1000}"
+    row = f'{{"op":"c","before":null,"after":{{"n":{deep}}},"source":{_SOURCE_OF_T}}}'
+    with pytest.raises(WalstreamError):
+        read(row)

@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+import pytest
+
 from walstream.formats.debezium.exact_numbers import exact, may_be_rounded
 
 
@@ -22,3 +24,9 @@ def test_numbers_of_any_length_are_read() -> None:
     assert str(found["a"]) == "1.10"
     assert found["b"] == Decimal(long)
     assert found["c"] == 7
+
+
+@pytest.mark.parametrize("written", ["1e-200000", "1e-99999999999999999999"])
+def test_what_no_numeric_can_be_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match="as long"):
+        exact(f"[{written}]".encode())
