@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 from tests.fuzz.__main__ import ROOT, fuzzed
 from tests.fuzz.mutator import mutated, shrunk
-from tests.fuzz.targets import TARGETS, Target
+from tests.fuzz.targets import BY_NAME, TARGETS, Target
+from tests.support.runtime import altered
 
 HERE = [one for one in TARGETS if not one.apart]
 
@@ -35,6 +37,14 @@ def test_what_may_end_a_process_ends_none(name: str) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_server_of_http_grows_stale_while_it_is_fuzzed() -> None:
+    status = b"GET /status\nhost: 127.0.0.1"
+    assert BY_NAME["http"].run(status) == [200]
+    later = time.monotonic() + 3600.0
+    with altered(monotonic=lambda: later):
+        assert BY_NAME["http"].run(status) == [200]
 
 
 def test_an_input_is_that_of_its_seed() -> None:
