@@ -29,7 +29,7 @@ from walstream.formats.debezium.connect_value import text_of
 from walstream.formats.debezium.decode import EnvelopeDecoder
 from walstream.formats.debezium.json_text import json_text
 from walstream.formats.debezium.pg_type import ELEMENTS, PgType
-from walstream.formats.debezium.position import header
+from walstream.formats.debezium.position import PositionHeaders
 from walstream.formats.debezium.types import ConnectTypes
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED, NotSent
@@ -245,6 +245,12 @@ _TABLES: Final = st.builds(
 )
 
 
+def _header(op: ReplicationOp) -> dict[str, bytes]:
+    ((name, value),) = PositionHeaders(DebeziumOptions("app"), unwrapped=False).of(op)
+    assert isinstance(value, bytes)
+    return {name: value}
+
+
 @given(data=st.data(), table=_TABLES, lsn=lsns, seq_id=st.integers(0, 1 << 40))
 def test_an_op_comes_back_from_its_envelope(
     data: st.DataObject, table: Table, lsn: int, seq_id: int
@@ -259,7 +265,7 @@ def test_an_op_comes_back_from_its_envelope(
     options = DebeziumOptions("app", schemas=data.draw(st.booleans()))
     encoder = EnvelopeEncoder(table, options, SinkTurn())
     key = DebeziumKey(encoder.columns, options, table.key).render(op)
-    found = EnvelopeDecoder().read(encoder.encode(op), key, dict([header(op)]))
+    found = EnvelopeDecoder().read(encoder.encode(op), key, _header(op))
     assert found is not None
     assert found.exact
     back = found.op

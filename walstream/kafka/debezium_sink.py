@@ -10,7 +10,6 @@ from typing import Final
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
-from walstream.formats import RecordEncoder
 from walstream.formats.debezium import (
     DebeziumOptions,
     DebeziumRecords,
@@ -169,8 +168,9 @@ class DebeziumSink(KafkaSink):
     ) -> None:
         if not self._aims.sends_truncate(op, target.aim):
             return
-        headers = _records(target).headers(op)
-        for value in _records(target).values(op):
+        records = _records(target)
+        headers = records.headers(op)
+        for value in records.values(op):
             self._put_record(target, topic, None, value, op, transaction, headers, 0)
 
     def _put_halves(
@@ -213,7 +213,10 @@ class DebeziumSink(KafkaSink):
         transaction: Transaction,
         more: Headers,
     ) -> None:
-        headers = [*_records(target).headers(op), *more]
+        records = _records(target)
+        headers = records.headers(op)
+        if more:
+            headers = [*headers, *more]
         if type(op) is LargeOp and op.kind is Kind.DELETE:
             op = plain(op)  # of such a row little or nothing is sent
         if type(op) is LargeOp:
@@ -225,7 +228,7 @@ class DebeziumSink(KafkaSink):
             values: list[bytes | None] = [record.value()]
         else:
             key = target.key(op)
-            values = _records(target).values(op)
+            values = records.values(op)
         shown = None if target.aim.route.key.null else key
         if not self._tombstones and len(values) > 1:
             values = values[:1]
@@ -261,7 +264,8 @@ class DebeziumSink(KafkaSink):
         )
 
 
-def _records(target: Target) -> RecordEncoder:
-    if (records := target.aim.records) is None:
+def _records(target: Target) -> DebeziumRecords:
+    records = target.aim.records
+    if not isinstance(records, DebeziumRecords):
         raise WalstreamError("a sink of Debezium's records without them: a defect")
     return records

@@ -229,11 +229,18 @@ class OrderedProducer:
         callback = self._callback
         self._fresh = True
         transaction.undelivered += 1
-        if headers is None and not self._held:
+        if not self._held:
             try:
                 # by position: keywords cost a third of the call
                 self._produce(
-                    topic, value, key, partition, callback, None, timestamp_ms
+                    topic,
+                    value,
+                    key,
+                    partition,
+                    callback,
+                    None,
+                    timestamp_ms,
+                    headers,
                 )
             except (BufferError, KafkaException):
                 pass  # the careful way tells which

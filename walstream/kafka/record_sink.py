@@ -282,19 +282,27 @@ class RecordSink:
         stamp: int,
     ) -> None:
         """Put a record with headers of its own in this partition, or park it."""
-        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
-        if headers:
-            size += sum([len(name) + len(text or b"") for name, text in headers])
+        size = RECORD_OVERHEAD
+        if value is not None:
+            size += len(value)
+        if key is not None:
+            size += len(key)
+        for title, text in headers:
+            size += len(title)
+            if text is not None:
+                size += len(text)
         if size > topic.limit:
             self._park(topic.too_large(op, key or b"", size), transaction)
             return
-        standing = topic.headers(partition, self._headers)
-        if headers:
-            standing = [*(standing or ()), *headers]
-        put = outbox.put
+        name, standing = topic.name, topic.headers(partition, self._headers)
+        if standing is None:
+            standing = headers
+        elif headers:
+            standing = [*standing, *headers]
         if value is not None and len(value) > ALONE:
-            put = outbox.put_alone
-        put(topic.name, value, key, partition, stamp, transaction, standing)
+            outbox.put_alone(name, value, key, partition, stamp, transaction, standing)
+        else:
+            outbox.put(name, value, key, partition, stamp, transaction, standing)
 
     def _park(self, large: TooLarge, transaction: Transaction) -> None:
         """Leave word of a record that its topic does not take, or stop at it."""

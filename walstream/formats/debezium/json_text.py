@@ -11,19 +11,22 @@ from typing import Final
 _PIECE: Final = re.compile(r"\\u[0-9a-f]{4}|\\.|[\U00010000-\U0010ffff]")
 _BEYOND: Final = re.compile("[\U00010000-\U0010ffff]")
 _SURROGATES: Final = 0x10000
+_quoted: Final = encode_basestring  # compiled, a name of its own is found at once
 
 
 def json_text(value: str) -> str:
     """Write a text with its quotes."""
-    written: str = encode_basestring(value)
+    written: str = _quoted(value)
     if not value.isascii() and _BEYOND.search(value) is not None:
         return _PIECE.sub(_escaped, written)
+    if len(written) == len(value) + 2:  # nothing is escaped
+        return written
     return _PIECE.sub(_escaped, written) if "\\u" in written else written
 
 
 def inner_text(value: str) -> str:
     """Write a text in a document that is itself a text: characters stay whole there."""
-    written: str = encode_basestring(value)
+    written: str = _quoted(value)
     return _PIECE.sub(_capital, written) if "\\u" in written else written
 
 

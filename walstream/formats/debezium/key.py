@@ -13,6 +13,7 @@ from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp
 from walstream.row import NotSent, Row
 
+_TRUNCATE: Final = Kind.TRUNCATE  # an enum's members are slow to look up
 NEW_KEY: Final = "__debezium.newkey"
 OLD_KEY: Final = "__debezium.oldkey"
 
@@ -37,7 +38,11 @@ class DebeziumKey:
             )
         self.indexes = tuple(indexes)
         self._parts = [
-            (index, f"{json_text(columns.fields[index][0])}:", columns.types[index])
+            (
+                index,
+                f"{json_text(columns.fields[index][0])}:",
+                columns.types[index].render,
+            )
             for index in indexes
         ]
         self._before, self._behind = "{", "}"
@@ -51,7 +56,7 @@ class DebeziumKey:
 
     def render(self, op: ReplicationOp) -> bytes | None:
         """Write the key of an op's record: of its new row, or of a deleted one."""
-        if not self.indexes or op.kind is Kind.TRUNCATE:
+        if not self.indexes or op.kind is _TRUNCATE:
             return None
         fields = self._fields(op, op.new or op.old or ())
         return f"{self._before}{fields}{self._behind}".encode()
@@ -69,7 +74,7 @@ class DebeziumKey:
 
     def _fields(self, op: ReplicationOp, row: Row) -> str:
         parts = []
-        for index, name, kind in self._parts:
+        for index, name, render in self._parts:
             value = row[index]
             if value is None:
                 parts.append(f"{name}null")
@@ -77,10 +82,10 @@ class DebeziumKey:
             if isinstance(value, NotSent):
                 raise self._unsent(op, index)
             try:
-                parts.append(name + kind.render(value))
+                parts.append(name + render(value))
             except (TypeError, ValueError):
                 raise self._columns.refused(op, row) from None
-        return ",".join(parts)
+        return parts[0] if len(parts) == 1 else ",".join(parts)
 
     def _unsent(self, op: ReplicationOp, index: int) -> HistoryError:
         table = self._columns.table

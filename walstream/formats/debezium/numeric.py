@@ -84,10 +84,11 @@ def variable(lost: Lost) -> Render:
 
 def as_text(text: str) -> str:
     """Write every digit as a text."""
+    if text.replace(".", "", 1).isdecimal():  # most values
+        return f'"{text}"'
     if text in SPECIAL:
         return f'"{SPECIAL[text]}"'
-    _checked(text)
-    return f'"{text}"'
+    return f'"{_checked(text)}"'
 
 
 def as_double(text: str) -> str:

@@ -19,6 +19,7 @@ from walstream.lsn import MAX, Lsn
 from walstream.op import ReplicationOp
 
 HEADER: Final = "walstream-position"
+Headers = list[tuple[str, str | bytes | None]]
 _OURS: Final = "walstream"  # what `source.version` begins with, unless it is set
 
 
@@ -30,19 +31,24 @@ class OpPosition(NamedTuple):
     exact: bool  # is it walstream's name of the op, the same in every replay?
 
 
-def header(op: ReplicationOp) -> tuple[str, bytes]:
-    """Return the header that names an op."""
-    return HEADER, b"%d/%d" % (op.lsn, op.seq_id)
+class PositionHeaders:
+    """Makes the headers that name a table's ops, where no field of a record does."""
 
+    def __init__(self, options: DebeziumOptions, *, unwrapped: bool) -> None:
+        told = options.transaction_block and options.version.startswith(_OURS)
+        self._of_rows = options.position_header
+        self._of_changes = options.position_header and (unwrapped or not told)
+        self._lsn: Lsn = -1
+        self._begin = ""
 
-def needs_header(
-    options: DebeziumOptions, op: ReplicationOp, *, unwrapped: bool
-) -> bool:
-    """Return whether an op's record names it by a header alone."""
-    if not options.position_header:
-        return False
-    told = options.transaction_block and options.version.startswith(_OURS)
-    return unwrapped or op.snapshot or not told
+    def of(self, op: ReplicationOp) -> Headers:
+        """Return the header of an op's records, if they need one."""
+        if not (self._of_rows if op.snapshot else self._of_changes):
+            return []
+        if op.lsn != self._lsn:
+            self._lsn = op.lsn
+            self._begin = f"{op.lsn}/"
+        return [(HEADER, f"{self._begin}{op.seq_id}".encode())]
 
 
 def position(envelope: Mapping[str, Any], headers: Mapping[str, bytes]) -> OpPosition:

@@ -1,18 +1,15 @@
 """Records of a table in these formats: values, tombstones, keys and headers."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from walstream.formats.debezium.envelope import BACKFILL, BESIDE, EnvelopeEncoder
 from walstream.formats.debezium.key import DebeziumKey
 from walstream.formats.debezium.options import DebeziumOptions
-from walstream.formats.debezium.position import header, needs_header
+from walstream.formats.debezium.position import Headers, PositionHeaders
 from walstream.formats.debezium.row import UnwrappedEncoder
 from walstream.formats.debezium.sink_turn import SinkTurn
 from walstream.op import ReplicationOp, Table
-
-Headers = list[tuple[str, str | bytes | None]]
-_NONE: Final[Headers] = []
 
 
 class DebeziumRecords:
@@ -37,11 +34,9 @@ class DebeziumRecords:
         snapshot = BACKFILL if backfill else BESIDE
         self._made = encoder(table, options, turn, snapshot)
         self._options = options
-        self._unwrapped = unwrapped
         self.columns = self._made.columns
         self.texts = self.columns.texts
-        self.encode = self._made.encode
-        self.values = self._made.values
+        self._headers = PositionHeaders(options, unwrapped=unwrapped)
         self._key: DebeziumKey | None = None  # with its schema: not made for each op
 
     def key(self, indexes: Sequence[int]) -> DebeziumKey:
@@ -51,11 +46,17 @@ class DebeziumRecords:
             self._key = DebeziumKey(self.columns, self._options, wanted)
         return self._key
 
+    def encode(self, op: ReplicationOp) -> bytes:
+        """Write the value of an op's record."""
+        return self._made.encode(op)
+
+    def values(self, op: ReplicationOp) -> list[bytes | None]:
+        """Return the values of an op's records, in order: None is a tombstone."""
+        return self._made.values(op)
+
     def headers(self, op: ReplicationOp) -> Headers:
-        """Return the headers that name an op, where its value does not."""
-        if needs_header(self._options, op, unwrapped=self._unwrapped):
-            return [header(op)]
-        return _NONE
+        """Return the header that names an op, where its value does not."""
+        return self._headers.of(op)
 
 
 class DebeziumRowRecords(DebeziumRecords):

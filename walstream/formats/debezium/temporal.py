@@ -32,6 +32,7 @@ _GREATEST: Final = (1 << 63) - 1
 _UTC: Final = "+00"
 _DAY_END: Final = 10
 _SECONDS_END: Final = 19
+_moment: Final = datetime.fromisoformat
 
 
 def date_days(text: str) -> str:
@@ -119,13 +120,13 @@ def zoned_timestamp(digits: int) -> Render:
     usual = _SECONDS_END + (digits + 1 if digits else 0) + len(_UTC)
 
     def render(text: str) -> str:
+        if len(text) == usual and text[_DAY_END] == " " and text.endswith(_UTC):
+            _moment(text)  # checked only
+            return f'"{text[:_DAY_END]}T{text[_DAY_END + 1 : -3]}Z"'
         if text in INFINITE_US:
             return f'"{text}"'
-        if len(text) == usual and text[_DAY_END] == " " and text.endswith(_UTC):
-            datetime.fromisoformat(text)  # checked only
-            return f'"{text[:_DAY_END]}T{text[_DAY_END + 1 : -3]}Z"'
         if text.endswith(_UTC) and text[_DAY_END : _DAY_END + 1] == " ":
-            datetime.fromisoformat(text)  # of the years 1 to 9999: checked only
+            _moment(text)  # of the years 1 to 9999: checked only
             day, clock = text[: -len(_UTC)].split(" ")
             if digits:
                 whole, _, fraction = clock.partition(".")

@@ -1,5 +1,6 @@
 """Positions of ops in records."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,7 @@ from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.position import (
     HEADER,
     OpPosition,
-    header,
-    needs_header,
+    PositionHeaders,
     position,
     read_header,
 )
@@ -22,7 +22,10 @@ _READ = ReplicationOp(
 
 
 def test_a_header_names_an_op() -> None:
-    assert header(_OP) == (HEADER, b"28318112/3")
+    headers = PositionHeaders(DebeziumOptions("app"), unwrapped=False)
+    assert headers.of(_OP) == [(HEADER, b"28318112/3")]
+    assert headers.of(replace(_OP, seq_id=4)) == [(HEADER, b"28318112/4")]
+    assert headers.of(replace(_OP, lsn=28318113)) == [(HEADER, b"28318113/3")]
     assert read_header(b"28318112/3") == (28318112, 3)
 
 
@@ -54,7 +57,7 @@ def test_another_value_is_refused(value: bytes) -> None:
 def test_a_header_is_sent_where_the_envelope_does_not_tell(
     options: DebeziumOptions, op: ReplicationOp, unwrapped: bool, needed: bool
 ) -> None:
-    assert needs_header(options, op, unwrapped=unwrapped) is needed
+    assert bool(PositionHeaders(options, unwrapped=unwrapped).of(op)) is needed
 
 
 def envelope(version: str, order: int | None = 3) -> dict[str, Any]:
