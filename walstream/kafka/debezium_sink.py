@@ -35,6 +35,8 @@ from walstream.records.router import Router
 from walstream.telemetry import runtime
 
 _LOOK_EVERY_S: Final = 1.0
+_DELETE: Final = Kind.DELETE  # an enum's members are slow to look up
+_TRUNCATE: Final = Kind.TRUNCATE
 
 
 class DebeziumSink(KafkaSink):
@@ -138,7 +140,7 @@ class DebeziumSink(KafkaSink):
 
     def rows_of(self, op: ReplicationOp) -> int:
         """Count records but tombstones: a Truncate is one, if it is sent."""
-        if op.kind is Kind.TRUNCATE:
+        if op.kind is _TRUNCATE:
             target = self._target(op.table)
             sent = self._rules.on_truncate == "send"
             return int(sent and target is not None and target.aim.truncates)
@@ -203,7 +205,13 @@ class DebeziumSink(KafkaSink):
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        self._put_half(target, topic, op, transaction, [])
+        if type(op) is LargeOp or op.kind is _DELETE:
+            self._put_half(target, topic, op, transaction, [])
+            return
+        records = _records(target)
+        key = None if target.keyless else target.key(op)
+        value, headers = records.encode(op), records.headers(op)
+        self._put_record(target, topic, key, value, op, transaction, headers)
 
     def _put_half(
         self,
@@ -217,7 +225,7 @@ class DebeziumSink(KafkaSink):
         headers = records.headers(op)
         if more:
             headers = [*headers, *more]
-        if type(op) is LargeOp and op.kind is Kind.DELETE:
+        if type(op) is LargeOp and op.kind is _DELETE:
             op = plain(op)  # of such a row little or nothing is sent
         if type(op) is LargeOp:
             key, record = target.large(op)
@@ -229,7 +237,7 @@ class DebeziumSink(KafkaSink):
         else:
             key = target.key(op)
             values = records.values(op)
-        shown = None if target.aim.route.key.null else key
+        shown = None if target.keyless else key
         if not self._tombstones and len(values) > 1:
             values = values[:1]
         for value in values:

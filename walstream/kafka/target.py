@@ -22,6 +22,7 @@ class Target:
     encode: Encode
     meter: TableMeter
     outbox: OrderedProducer
+    keyless: bool  # are the keys only what decides the partition?
 
     def __init__(
         self, aim: TableEncoding, topic: Topic | None, outbox: OrderedProducer
@@ -32,6 +33,7 @@ class Target:
         self.encode = aim.encode
         self.meter = aim.meter
         self.outbox = outbox
+        self.keyless = aim.route.key.null
 
     def large(self, op: LargeOp) -> tuple[bytes, LargeRecord]:
         """Return key and record of an op whose large values are not looked at yet."""
