@@ -273,7 +273,7 @@ class DebeziumSink(KafkaSink):
 
 
 def _records(target: Target) -> DebeziumRecords:
-    records = target.aim.records
+    records = target.records
     if not isinstance(records, DebeziumRecords):
         raise WalstreamError("a sink of Debezium's records without them: a defect")
     return records

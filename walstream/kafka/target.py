@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from walstream.formats import RecordEncoder
 from walstream.formats.strict import Encode
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.topic import Topic
@@ -23,6 +24,7 @@ class Target:
     meter: TableMeter
     outbox: OrderedProducer
     keyless: bool  # are the keys only what decides the partition?
+    records: RecordEncoder | None
 
     def __init__(
         self, aim: TableEncoding, topic: Topic | None, outbox: OrderedProducer
@@ -34,6 +36,7 @@ class Target:
         self.meter = aim.meter
         self.outbox = outbox
         self.keyless = aim.route.key.null
+        self.records = aim.records
 
     def large(self, op: LargeOp) -> tuple[bytes, LargeRecord]:
         """Return key and record of an op whose large values are not looked at yet."""
