@@ -104,6 +104,10 @@ class Tap:
         struct.pack_into("I", self._shared, _WANTED.size, 0)
 
     @property
+    def armed(self) -> bool:
+        return bool(self._happened[0])
+
+    @property
     def seen(self) -> int:
         """Count the calls of the ordered site."""
         return self._happened[1]

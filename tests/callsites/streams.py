@@ -1,6 +1,6 @@
 """Scenarios of one stream: its first start, its life, and its next start."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import ClassVar, Final
 
@@ -26,11 +26,14 @@ TABLES: Final = (
 TABLE: Final = "public.load"
 
 
-def changes(number: int) -> Iterable[str]:
+LARGE: Final = 3_000  # bytes of a value that an update does not send again
+
+
+def changes(number: int, size: int) -> Iterable[str]:
     """Give transactions of every kind of op; each number has keys of its own."""
     low = number * 100
     yield (
-        "INSERT INTO load SELECT i, 0, repeat('x', 3000)"
+        f"INSERT INTO load SELECT i, 0, repeat('x', {size})"
         f" FROM generate_series({low}, {low + 9}) AS i"
     )
     yield f"UPDATE load SET n = n + 1 WHERE id BETWEEN {low} AND {low + 4}"
@@ -42,6 +45,7 @@ class Stream(Scenario):
     """Changes in several batches, a stop, the next start, and a stop."""
 
     name: ClassVar[str] = "stream"
+    size: ClassVar[int] = LARGE  # of a note
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -52,6 +56,10 @@ class Stream(Scenario):
         self.reader = scene.stack.enter_context(Reader(scene.bootstrap, scene.prefix))
         self.oracle: OracleSlot | None = None
         self._number = 0
+
+    def wait(self, holds: Callable[[], object], what: str) -> None:
+        """Wait for it, or for the strike."""
+        self.service.until(lambda: self.struck or holds(), what)
 
     def program(self) -> Walstream:
         return Walstream(
@@ -79,19 +87,22 @@ class Stream(Scenario):
     def begin(self) -> None:
         """Start, and wait until what is written is streamed."""
         self.service.start()
-        self.service.until(lambda: self.walstream.said("streaming"), "it streams")
-        self.oracle = OracleSlot(self.database)
+        self.wait(lambda: self.walstream.said("streaming"), "it streams")
+        if not self.struck:
+            self.oracle = OracleSlot(self.database)
 
     def batch(self) -> None:
         """Write, and see all of it arrive."""
         assert self.oracle is not None
         self._number += 1
-        for transaction in changes(self._number):
+        for transaction in changes(self._number, self.size):
             self.database.execute(transaction)
-        names = self.oracle.names()
-        self.service.until(
-            lambda: not missing(names, self.reader.read()), "all changes arrive"
-        )
+        self.wait(self.whole, "all changes arrive")
+
+    def whole(self) -> bool:
+        """Tell whether all that was committed arrived."""
+        assert self.oracle is not None
+        return not missing(self.oracle.names(), self.reader.read())
 
     def settle(self) -> None:
         self.never_ahead()
@@ -100,6 +111,7 @@ class Stream(Scenario):
             self.service.until(lambda: self.walstream.said("streaming"), "it streams")
             self.oracle = OracleSlot(self.database)
         self.batch()
+        self.service.until(self.whole, "all changes arrive")
         self.never_ahead()
         self.service.stop()
         self.compare(self.reader)
