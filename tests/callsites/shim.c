@@ -187,13 +187,15 @@ static int linked(const char *link, char *out, size_t room) {
     return length > 0;
 }
 
+/* a path in the run's folder; what differs from run to run in it is a # */
 static int below(const char *path, char *out, size_t room) {
-    size_t length = strlen(folder);
+    size_t length = strlen(folder), at = 0;
     if (strncmp(path, folder, length)) return 0;
-    size_t at = 0;
-    for (path += length; *path && at + 1 < room; path++) {
-        int again = isdigit((unsigned char)*path) && at && out[at - 1] == 'N';
-        if (!again) out[at++] = isdigit((unsigned char)*path) ? 'N' : *path;
+    for (path += length; *path && at + 1 < room;) {
+        size_t digits = strspn(path, "0123456789"), hex = strspn(path, "0123456789abcdef");
+        size_t varies = hex >= 8 ? hex : digits;
+        out[at++] = varies ? '#' : *path;
+        path += varies ? varies : 1;
     }
     out[at] = 0;
     return 1;
