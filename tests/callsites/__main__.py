@@ -14,7 +14,7 @@ from zlib import crc32
 from tests.callsites import trial
 from tests.callsites.journal import ABSENT, HELD, VIOLATED, Entry, Journal
 from tests.callsites.plan import Strike, strikes
-from tests.callsites.scenario import Scenario, Servers
+from tests.callsites.scenario import OwnServers, Scenario, Servers
 from tests.callsites.scenarios import SCENARIOS
 from tests.support.programs import fork
 from tests.support.project.own_coverage import ROOT
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = 0
     fork.SHARED.wanted = True  # all but what is tapped
     try:
-        with Servers() as servers:
+        with OwnServers() as servers:
             for kind, version in _chosen(given.scenario, given.version):
                 bench = Bench(servers, kind, version, journal)
                 wanted = [

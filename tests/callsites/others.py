@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, Any, ClassVar, Final, Self
 
 import psycopg
@@ -15,7 +16,13 @@ from tests.support.fixtures.postgres import Database
 from tests.support.loads.keyed import TABLE, Load
 from tests.support.loads.op_record import ITEM, Feed
 from tests.support.oracles.op_order import assert_rewind_and_continue, missing
-from tests.support.oracles.table_state import by_arrival, by_position, in_place, rows_of
+from tests.support.oracles.table_state import (
+    Rows,
+    by_arrival,
+    by_position,
+    in_place,
+    rows_of,
+)
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.polled_source import Polled
 from tests.support.programs.relay import Chain, stored
@@ -76,7 +83,7 @@ class Detach(Stream):
         self.wait(lambda: not self._phase(), "the sink is back")
         if not self.struck:
             self.batch()
-            self.service.stop()
+            self.stop()
 
     def settle(self) -> None:
         self._admin.configure(self._topic, "max.message.bytes", _ROOMY)
@@ -138,40 +145,39 @@ class Backfill(Scenario):
             sink={"topic_partitions": 2},
             top={"spark": {}},
         )
-        self._service = scene.service(self._walstream)
+        self.service = scene.service(self._walstream)
         self._reader = scene.stack.enter_context(Reader(scene.bootstrap, scene.prefix))
 
     def act(self) -> None:
         self.scene.tap.arm()
         with Load(self._database.dsn, seed=5, writers=2, pause_s=0.05):
-            self._service.start()
-            self._service.until(
-                lambda: self.struck or self._walstream.said("backfill ended"),
-                "the backfill ends",
+            self.service.start()
+            self.wait(
+                lambda: self._walstream.said("backfill ended"), "the backfill ends"
             )
-        if not self.struck:
-            self._service.until(lambda: self.struck or self._agree(), "all arrives")
-        if not self.struck:
-            self._service.stop()
+        self.wait(self._agree, "all arrives")
+        self.stop()
 
     def settle(self) -> None:
-        self._service.tend()
+        self.service.tend()
         self._database.execute("INSERT INTO small SELECT max(id) + 1, '' FROM small")
-        self._service.until(self._agree, "the topics are the tables")
-        self._service.until(
+        self.service.until(self._agree, "the topics are the tables")
+        self.service.until(
             lambda: not self._walstream.running or self._walstream.said("streaming"),
             "it streams",
         )
-        self._service.stop()
+        self.service.stop()
         records = self._reader.read()
         claim(self._agree(), "folded by position it is not the tables")
-        claim(by_arrival(records) == self._rows(), "folded by arrival it is not, either")
+        claim(
+            by_arrival(records) == self._rows(), "folded by arrival it is not, either"
+        )
         in_place(records)
 
     def _agree(self) -> bool:
         return by_position(self._reader.read()) == self._rows()
 
-    def _rows(self) -> Any:
+    def _rows(self) -> Rows:
         return rows_of(self._database, "public.load", "public.small")
 
 
@@ -193,39 +199,39 @@ class Poll(Scenario):
             top={"spark": {}},
             tables={"t": {}},
         )
-        self._service = scene.service(self._polled)
+        self.service = scene.service(self._polled)
         reader = Reader(scene.bootstrap, scene.prefix, decode_row)
         self._reader = scene.stack.enter_context(reader)
 
     def act(self) -> None:
         self._write()
         self.scene.tap.arm()
-        self._service.start()
+        self.service.start()
         self._arrive()
         for _ in range(2):
             self._write_late()
             self._arrive()
-        if self.struck:
-            return
-        self._service.stop()
+        self.stop()
         if not self.struck:
-            self._service.start()
+            self.service.start()
             self._write()
             self._arrive()
-            self._service.stop()
+            self.stop()
 
     def settle(self) -> None:
-        self._service.tend()
+        self.service.tend()
         self._write_late()
-        self._service.until(self._whole, "all rows arrive")
-        self._service.stop()
+        self.service.until(self._whole, "all rows arrive")
+        self.service.stop()
         rows = {one.op.data["id"]: one.op.data for one in self._records()}
         table = dict(self._database.fetch("SELECT id, v FROM t"))
         found = {key: row["v"] for key, row in rows.items()}
         claim(found == table, "the topic is not the table")
 
     def _write(self) -> None:
-        self._database.execute("INSERT INTO t (v) SELECT i FROM generate_series(1, 5) i")
+        self._database.execute(
+            "INSERT INTO t (v) SELECT i FROM generate_series(1, 5) i"
+        )
 
     def _write_late(self) -> None:
         """Commit a smaller key behind a greater one, and one never."""
@@ -239,7 +245,7 @@ class Poll(Scenario):
         self._write()
 
     def _arrive(self) -> None:
-        self._service.until(lambda: self.struck or self._whole(), "all rows arrive")
+        self.wait(self._whole, "all rows arrive")
 
     def _whole(self) -> bool:
         keys = {one.op.data["id"] for one in self._records()}
@@ -268,7 +274,7 @@ class Relay(Scenario):
             topics=[self._topic],
             source={"consumer": MEMBER},
         )
-        self._service = scene.service(self._chain)
+        self.service = scene.service(self._chain)
         enter = scene.stack.enter_context
         self._reader = enter(Reader(scene.bootstrap, f"{scene.prefix}copy."))
         self._upstream = enter(Reader(scene.bootstrap, self._topic))
@@ -277,26 +283,24 @@ class Relay(Scenario):
     def act(self) -> None:
         self._write()
         self.scene.tap.arm()
-        self._service.start()
+        self.service.start()
         self._arrive()
         for _ in range(2):
             self._write()
             self._arrive()
-        if self.struck:
-            return
-        self._service.stop()
+        self.stop()
         if not self.struck:
-            self._service.start()
+            self.service.start()
             self._write()
             self._arrive()
-            self._service.stop()
+            self.stop()
 
     def settle(self) -> None:
         self._never_ahead()
-        self._service.tend()
+        self.service.tend()
         self._write()
-        self._service.until(self._whole, "all records are passed on")
-        self._service.stop()
+        self.service.until(self._whole, "all records are passed on")
+        self.service.stop()
         self._never_ahead()
         copies = self._reader.read()
         assert_rewind_and_continue(copies)
@@ -311,9 +315,7 @@ class Relay(Scenario):
         self._feed.flush()
 
     def _arrive(self) -> None:
-        self._service.until(
-            lambda: self.struck or self._whole(), "all records are passed on"
-        )
+        self.wait(self._whole, "all records are passed on")
 
     def _whole(self) -> bool:
         return not missing([one.name for one in self._up()], self._reader.read())
@@ -335,9 +337,10 @@ class MirrorProgram:
 
     def __init__(self, scene: Scene, target: str, topic: str) -> None:
         self.environment: Mapping[str, str] = {}
+        self.program = Path(sys.executable)
         self._log_path = scene.folder / "mirror.log"
         self._command = [
-            *(sys.executable, "-m", "consumer", "mirror", topic),
+            *("-m", "consumer", "mirror", topic),
             *("--group", topic, "--kafka", scene.bootstrap, "--target", target, "-v"),
             # a member that comes back is the same: no wait for its session's end
             *("-X", "group.instance.id=mirror", "-X", "fetch.wait.max.ms=10"),
@@ -356,7 +359,7 @@ class MirrorProgram:
     def start(self) -> Self:
         self._log = self._log_path.open("ab")
         self._process = subprocess.Popen(
-            self._command,
+            [self.program, *self._command],
             stdout=self._log,
             stderr=self._log,
             env={**os.environ, **self.environment},
@@ -395,32 +398,30 @@ class Consumer(Scenario):
         self._target: Database = scene.database()
         self._target.execute("CREATE TABLE item (id int PRIMARY KEY, n bigint)")
         program = MirrorProgram(scene, self._target.dsn, self._topic)
-        self._service = scene.service(program)
+        self.service = scene.service(program)
         self._number = 0
         self._rows: dict[int, int] = {}
 
     def act(self) -> None:
         self._write()
         self.scene.tap.arm()
-        self._service.start()
+        self.service.start()
         self._arrive()
         for _ in range(2):
             self._write()
             self._arrive()
-        if self.struck:
-            return
-        self._service.stop()
+        self.stop()
         if not self.struck:
-            self._service.start()
+            self.service.start()
             self._write()
             self._arrive()
-            self._service.stop()
+            self.stop()
 
     def settle(self) -> None:
-        self._service.tend()
+        self.service.tend()
         self._write()
-        self._service.until(self._whole, "the mirror is the source")
-        self._service.stop()
+        self.service.until(self._whole, "the mirror is the source")
+        self.service.stop()
         claim(self._whole(), "the mirror is not the source")
 
     def _write(self) -> None:
@@ -450,9 +451,7 @@ class Consumer(Scenario):
             self._rows[key] = n
 
     def _arrive(self) -> None:
-        self._service.until(
-            lambda: self.struck or self._whole(), "the mirror is the source"
-        )
+        self.wait(self._whole, "the mirror is the source")
 
     def _whole(self) -> bool:
         return dict(self._target.fetch("SELECT id, n FROM item")) == self._rows

@@ -7,18 +7,20 @@ started, everything has to arrive, and is compared.
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.callsites.service import Program, Service, Violation
 from tests.callsites.shim import Tap
+from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import (
     Database,
     PostgresServer,
@@ -34,7 +36,16 @@ _KAFKA = {"group.min.session.timeout.ms": "500", "metadata.max.idle.interval.ms"
 MEMBER = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 500}
 
 
-class Servers:
+class Servers(Protocol):
+    """Where scenes take place."""
+
+    def postgres(self, version: int) -> PostgresServer: ...
+
+    @property
+    def kafka(self) -> KafkaServer: ...
+
+
+class OwnServers:
     """One Kafka, and a PostgreSQL of each version that is asked for."""
 
     def __init__(self) -> None:
@@ -71,7 +82,6 @@ class Scene:
     """Where one run takes place: all of it is its own."""
 
     postgres: PostgresServer
-    postgres_port: int
     bootstrap: str
     folder: Path
     prefix: str  # of its topics, and group
@@ -81,13 +91,15 @@ class Scene:
     def database(self) -> Database:
         return self.stack.enter_context(temporary_database(self.postgres))
 
+    @property
+    def ports(self) -> tuple[int, int]:
+        """The servers': PostgreSQL's, Kafka's."""
+        given = conninfo_to_dict(self.postgres.dsn())
+        return int(str(given["port"])), int(self.bootstrap.rpartition(":")[2])
+
     def service(self, program: Program) -> Service:
-        port = int(self.bootstrap.rpartition(":")[2])
-        made = Service(
-            program,
-            self.tap,
-            self.tap.environment(self.folder, self.postgres_port, port),
-        )
+        environment = self.tap.environment(self.folder, *self.ports)
+        made = Service(program, self.tap, environment)
         self.stack.callback(made.close)
         return made
 
@@ -97,6 +109,7 @@ class Scenario(ABC):
 
     name: ClassVar[str]
     versions: ClassVar[tuple[int, ...]] = (15, 18)  # of PostgreSQL
+    service: Service
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -104,6 +117,15 @@ class Scenario(ABC):
     @property
     def struck(self) -> bool:
         return self.scene.tap.done
+
+    def wait(self, holds: Callable[[], object], what: str) -> None:
+        """Wait for it, or for the strike."""
+        self.service.until(lambda: self.struck or holds(), what)
+
+    def stop(self) -> None:
+        """End it as at a shutdown, unless it was struck: that is settled plainly."""
+        if not self.struck:
+            self.service.stop()
 
     @abstractmethod
     def act(self) -> None:
@@ -122,7 +144,7 @@ def staged(servers: Servers, version: int, folder: Path, tap: Tap) -> Iterator[S
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         stack.callback(_forget, bootstrap, prefix)
-        yield Scene(server, server.port, bootstrap, folder, prefix, tap, stack)
+        yield Scene(server, bootstrap, folder, prefix, tap, stack)
 
 
 def _forget(bootstrap: str, prefix: str) -> None:

@@ -8,5 +8,6 @@ from tests.callsites.scenario import Scenario
 from tests.callsites.streams import FirstStart, Stream
 
 SCENARIOS: Final[Mapping[str, type[Scenario]]] = {
-    kind.name: kind for kind in (FirstStart, Stream, Detach, Backfill, Relay, Consumer, Poll)
+    kind.name: kind
+    for kind in (FirstStart, Stream, Detach, Backfill, Relay, Consumer, Poll)
 }

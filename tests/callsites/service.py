@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol, Self
 
 from tests.callsites.shim import Tap
@@ -24,6 +25,7 @@ class Program(Protocol):
     """What is started, as a process with a log."""
 
     environment: Mapping[str, str]
+    program: Path
 
     @property
     def running(self) -> bool: ...

@@ -260,7 +260,7 @@ static int socket_target(int fd, char *out, size_t room) {
         snprintf(out, room, "%s", last ? last + 1 : name->sun_path);
         return 1;
     }
-    if (fd >= DESCRIPTORS) return 0;
+    if (fd >= DESCRIPTORS || !port_of((struct sockaddr *)&address)) return 0;
     if (!streams[fd].kind) streams[fd].kind = end_of((struct sockaddr *)&address);
     static const char *const names[] = {"network", "PostgreSQL", "SQL", "replication",
                                         "Kafka"};

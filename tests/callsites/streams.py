@@ -1,6 +1,6 @@
 """Scenarios of one stream: its first start, its life, and its next start."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import ClassVar, Final
 
@@ -57,10 +57,6 @@ class Stream(Scenario):
         self.oracle: OracleSlot | None = None
         self._number = 0
 
-    def wait(self, holds: Callable[[], object], what: str) -> None:
-        """Wait for it, or for the strike."""
-        self.service.until(lambda: self.struck or holds(), what)
-
     def program(self) -> Walstream:
         return Walstream(
             self.database.dsn,
@@ -78,11 +74,11 @@ class Stream(Scenario):
             self.batch()
             if self.struck:
                 return
-        self.service.stop()
+        self.stop()
         if not self.struck:
             self.service.start()
             self.batch()
-            self.service.stop()
+            self.stop()
 
     def begin(self) -> None:
         """Start, and wait until what is written is streamed."""
@@ -161,4 +157,4 @@ class FirstStart(Stream):
         self.begin()
         if not self.struck:
             self.batch()
-            self.service.stop()
+            self.stop()

@@ -18,14 +18,17 @@ _CALLS: Final = {
     **{name: name for name in ("write", "writev", "pwrite64", "pwritev", "ftruncate")},
     **{name: name for name in ("fsync", "fdatasync", "fallocate", "connect", "bind")},
     **{name: name for name in ("sendto", "sendmsg", "rmdir")},
-    **{"fchmod": "chmod", "chmod": "chmod", "mkdir": "mkdir", "mkdirat": "mkdir"},
-    **{"unlink": "unlink", "unlinkat": "unlink", "open": "creat", "openat": "creat"},
-    **{"rename": "rename", "renameat": "rename", "renameat2": "rename"},
+    **dict.fromkeys(("chmod", "fchmod"), "chmod"),
+    **dict.fromkeys(("mkdir", "mkdirat"), "mkdir"),
+    **dict.fromkeys(("unlink", "unlinkat"), "unlink"),
+    **dict.fromkeys(("open", "openat"), "creat"),
+    **dict.fromkeys(("rename", "renameat", "renameat2"), "rename"),
 }
 _PROCESSES: Final = ("execve", "clone", "clone3", "vfork", "fork")
 _ROLES: Final = (
     ("walstream.service.worker_main", "worker"),
     ("walstream.spark.driver", "driver"),
+    ("-m consumer ", "consumer"),
     ("/walstream run ", "supervisor"),
 )
 _LINE: Final = re.compile(r"^(?P<thread>\d+) +(?P<text>.*)$")
@@ -43,9 +46,11 @@ _WORD: Final = re.compile(rb"\s*([A-Za-z_]*)")
 def command(program: Path, report: Path) -> str:
     """Return a shell script that runs a program under strace, in its own process."""
     traced = ",".join([*_CALLS, *_PROCESSES])
-    words = ["strace", "-D", "-f", "-yy", "-xx", "-s", "20000", "-o", str(report)]
+    words = ["-D", "-f", "-yy", "-xx", "-s", "20000", "-o", str(report)]
     words += ["-e", f"trace={traced}", "-e", "signal=none", str(program)]
-    return f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'
+    # strace itself is not tapped
+    start = 'exec env -u LD_PRELOAD strace -E "LD_PRELOAD=$LD_PRELOAD"'
+    return f'#!/bin/sh\n{start} {shlex.join(words)} "$@"\n'
 
 
 def common(site: str) -> str:
@@ -55,7 +60,9 @@ def common(site: str) -> str:
     local = target.endswith(".sock") and called in {"connect", "bind", "sendto"}
     if target == "pipe" or said == "(goes on)" or local:
         return ""
-    return " ".join(filter(None, [role.replace("sink", "worker"), called, target, said]))
+    return " ".join(
+        filter(None, [role.replace("sink", "worker"), called, target, said])
+    )
 
 
 @dataclass
@@ -145,7 +152,9 @@ class Trace:
         elif name in _PROCESSES:
             self._roles[result] = self._roles.get(thread, "")
             is_thread = "CLONE_THREAD" in given
-            self._owners[result] = self._owners.get(thread, thread) if is_thread else result
+            self._owners[result] = (
+                self._owners.get(thread, thread) if is_thread else result
+            )
         elif self._roles.get(thread):
             self._count(self._owners.get(thread, thread), self._roles[thread], call)
 

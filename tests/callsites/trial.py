@@ -1,4 +1,4 @@
-"""One run of a scenario, with or without a strike: what was seen, and whether it held."""
+"""One run of a scenario, with or without a strike: what was seen, what was violated."""
 
 import shutil
 import tempfile
