@@ -73,7 +73,7 @@ def errors(site: str) -> tuple[str, ...]:
 
 
 def strikes(counts: Mapping[str, int], seed: int) -> list[Strike]:
-    """List all: kills of the first calls, their errors, then the last ones', …"""
+    """List all: kills of the first calls, then their errors; the last; the middle."""
     choose = random.Random(seed)  # noqa: S311 - an order of tests
     found: list[Strike] = []
     for place in _PLACES:

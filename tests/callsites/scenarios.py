@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.callsites.others import Backfill, Consumer, Detach, Poll, Relay
+from tests.callsites.backfill import Backfill
+from tests.callsites.chain import Relay
+from tests.callsites.detach import Detach
+from tests.callsites.mirror import Consumer
+from tests.callsites.poll import Poll
 from tests.callsites.scenario import Scenario
 from tests.callsites.streams import FirstStart, Stream
 

@@ -1,5 +1,7 @@
 """Scenarios of one stream: its first start, its life, and its next start."""
 
+# ruff: noqa: S608 - SQL of numbers
+
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import ClassVar, Final
@@ -133,9 +135,11 @@ class Stream(Scenario):
 
     def _stored(self) -> int:
         found = None
-        with suppress(WalstreamError):  # it is being written
-            with LmdbStore.open_read_only(self.walstream.state) as positions:
-                found = positions.position() if positions else None
+        with (
+            suppress(WalstreamError),  # it is being written
+            LmdbStore.open_read_only(self.walstream.state) as positions,
+        ):
+            found = positions.position() if positions else None
         return found.resume if found else 0
 
 
