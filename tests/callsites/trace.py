@@ -138,9 +138,7 @@ class Trace:
 
     def _take(self, thread: int, text: str) -> None:
         if text.endswith("<unfinished ...>"):
-            begun = text.removesuffix("<unfinished ...>").rstrip()
-            self._begun[thread] = begun
-            # what never returned was made, too, as by a thread at its process's end
+            self._begun[thread] = text.removesuffix("<unfinished ...>").rstrip()
             return
         if resumed := _RESUMED.match(text):
             text = self._begun.pop(thread, "") + resumed.group(2).lstrip()
