@@ -37,9 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     journal = Journal(ROOT / JOURNAL, code_state(ROOT))
     until = time.monotonic() + given.seconds
     found = 0
-    fork.SHARED.wanted = True  # all but what is tapped
+    fork.SHARED.wanted = True  # most of a start's time are imports
     try:
-        with OwnServers() as servers:
+        with OwnServers(fork=True) as servers:
             for kind, version in _chosen(given.scenario, given.version):
                 bench = Bench(servers, kind, version, journal)
                 wanted = [

@@ -12,6 +12,7 @@ from tests.callsites.scenario import Scenario, Scene, claim
 from tests.support.fixtures.postgres import Database
 from tests.support.loads.op_record import ITEM, Feed
 from tests.support.oracles.topic_reader import TopicAdmin
+from tests.support.programs.fork import ForkServer
 from walstream.op import Kind, ReplicationOp
 
 _ENDS_S: Final = 60.0
@@ -23,6 +24,7 @@ class MirrorProgram:
     def __init__(self, scene: Scene, target: str, topic: str) -> None:
         self.environment: Mapping[str, str] = {}
         self.program = Path(sys.executable)
+        self.forks: ForkServer | None = None  # which makes walstreams alone
         self._log_path = scene.folder / "mirror.log"
         self._command = [
             *("-m", "consumer", "mirror", topic),

@@ -4,10 +4,16 @@ import errno
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 from tests.callsites.shim import Action, Order
 
+# what such a message asks for changes nothing by itself: it comes behind all others
+_ASKS: Final = {
+    *("SELECT", "WITH", "SHOW", "SET", "FETCH", "SSLRequest", "StartupMessage", "X"),
+    *("api 3", "api 18", "api 32", "api 10"),  # metadata, versions, configuration
+}
 _SENDS: Final = {"sendto", "sendmsg"}
 _PLACES: Final = ("first", "last", "middle")
 # what a call may fail with, where the thing that it is done to is a file
@@ -73,17 +79,30 @@ def errors(site: str) -> tuple[str, ...]:
 
 
 def strikes(counts: Mapping[str, int], seed: int) -> list[Strike]:
-    """List all: kills of the first calls, then their errors; the last; the middle."""
+    """List all: of what changes most to what only asks; first calls, last, middle.
+
+    Of each part kills come before errors.
+    """
     choose = random.Random(seed)  # noqa: S311 - an order of tests
     found: list[Strike] = []
-    for place in _PLACES:
-        sites = [site for site, count in sorted(counts.items()) if _has(place, count)]
+    for asks, place in product((False, True), _PLACES):
+        sites = [
+            site
+            for site, count in sorted(counts.items())
+            if _has(place, count) and _asks(site) is asks
+        ]
         kills = [Strike(site, place, how) for site in sites for how in _KILLS]
         fails = [Strike(site, place, how) for site in sites for how in errors(site)]
         for part in (kills, fails):
             choose.shuffle(part)
             found += part
     return found
+
+
+def _asks(site: str) -> bool:
+    """Tell whether the call only opens a connection, or asks for something."""
+    _, called, _, *said = site.partition(" @")[0].split(" ", 3)
+    return called == "connect" or (bool(said) and said[0] in _ASKS)
 
 
 def _has(place: str, count: int) -> bool:

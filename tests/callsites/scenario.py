@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.callsites.service import Program, Service, Violation
-from tests.callsites.shim import Tap
+from tests.callsites.shim import Tap, compiled
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import (
     Database,
@@ -27,6 +27,7 @@ from tests.support.fixtures.postgres import (
     local_postgres,
     temporary_database,
 )
+from tests.support.programs.fork import ForkServer
 from tests.support.servers.brief_kafka import BriefKafka
 from walstream.testing.servers import LocalKafka, LocalPostgres
 
@@ -44,12 +45,20 @@ class Servers(Protocol):
     @property
     def kafka(self) -> KafkaServer: ...
 
+    @property
+    def forks(self) -> ForkServer | None:
+        """Give who starts what is tapped; None: the command itself is started."""
+
 
 class OwnServers:
     """One Kafka, and a PostgreSQL of each version that is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fork: bool = False) -> None:
         self._stack = ExitStack()
+        self.forks: ForkServer | None = None
+        if fork:
+            tapped = ForkServer({"LD_PRELOAD": str(compiled())})
+            self.forks = self._stack.enter_context(tapped)
         self._postgres: dict[int, LocalPostgres] = {}
         self._kafka: LocalKafka | None = None
 
@@ -83,6 +92,7 @@ class Scene:
 
     postgres: PostgresServer
     bootstrap: str
+    forks: ForkServer | None
     folder: Path
     prefix: str  # of its topics, and group
     tap: Tap
@@ -99,7 +109,7 @@ class Scene:
 
     def service(self, program: Program) -> Service:
         environment = self.tap.environment(self.folder, *self.ports)
-        made = Service(program, self.tap, environment)
+        made = Service(program, self.tap, environment, self.forks)
         self.stack.callback(made.close)
         return made
 
@@ -144,7 +154,7 @@ def staged(servers: Servers, version: int, folder: Path, tap: Tap) -> Iterator[S
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         stack.callback(_forget, bootstrap, prefix)
-        yield Scene(server, bootstrap, folder, prefix, tap, stack)
+        yield Scene(server, bootstrap, servers.forks, folder, prefix, tap, stack)
 
 
 def _forget(bootstrap: str, prefix: str) -> None:

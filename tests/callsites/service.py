@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from tests.callsites.shim import Tap
+from tests.support.programs.fork import ForkServer
 
 LONGEST_S: Final = 90.0
 _OPERATOR: Final = {2, 3, 4}  # with which a service manager leaves it alone
@@ -26,6 +27,7 @@ class Program(Protocol):
 
     environment: Mapping[str, str]
     program: Path
+    forks: ForkServer | None
 
     @property
     def running(self) -> bool: ...
@@ -50,18 +52,25 @@ class Service:
     """One program: its first processes are tapped, those after a strike are not."""
 
     def __init__(
-        self, program: Program, tap: Tap, environment: Mapping[str, str]
+        self,
+        program: Program,
+        tap: Tap,
+        environment: Mapping[str, str],
+        forks: ForkServer | None = None,
     ) -> None:
+        """`forks` starts what is tapped, where it need not be the command itself."""
         self.program = program
         self.ends: list[End] = []
         self._tap = tap
         self._environment = environment
+        self._forks = forks
         self._tapped = False
         self._judged = True  # its last end, or there was none
 
     def start(self) -> None:
         self._tapped = not self._tap.done
         self.program.environment = self._environment if self._tapped else {}
+        self.program.forks = self._forks if self._tapped else None
         self.program.start()
         self._judged = False
 

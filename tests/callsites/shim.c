@@ -77,12 +77,10 @@ static void find_role(void) {
     strcpy(role, found);
 }
 
-__attribute__((constructor)) static void begin(void) {
+static void attach(void) {
     const char *shared = getenv("CALLSITES_ORDER"), *told = getenv("CALLSITES_REPORT");
     const char *in = getenv("CALLSITES_FOLDER"), *code = getenv("CALLSITES_ROOT");
-    if (!shared || !told || !in || !code) return;
-    find_role();
-    if (!*role) return;
+    if (!*role || !shared || !told || !in || !code) return;
     snprintf(folder, sizeof folder, "%s/", in);
     snprintf(root, sizeof root, "%s/", code);
     postgres_port = atoi(getenv("CALLSITES_POSTGRES") ?: "0");
@@ -94,6 +92,19 @@ __attribute__((constructor)) static void begin(void) {
     report = syscall(SYS_openat, AT_FDCWD, told, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (at == MAP_FAILED || report < 0) return;
     order = at;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    find_role();
+    attach();
+}
+
+/* of a process that became what it is by fork: fork_server.py */
+void callsites_begin(const char *name) {
+    snprintf(role, sizeof role, "%s", name);
+    memset(streams, 0, sizeof streams);
+    order = NULL;
+    attach();
 }
 
 /* --- the Python code behind a call ------------------------------------------ */
@@ -472,18 +483,21 @@ static int fail(int fd) {
 ssize_t write(int fd, const void *data, size_t size) {
     REAL(ssize_t, "write", int, const void *, size_t);
     struct iovec part = {(void *)data, size};
-    AROUND_SEND(at_descriptor("write", fd, &part, 1), fd, &part, 1, real(fd, data, size));
+    AROUND_SEND(at_descriptor("write", fd, &part, 1), fd, &part, 1,
+                real(fd, data, size));
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int count) {
     REAL(ssize_t, "writev", int, const struct iovec *, int);
-    AROUND_SEND(at_descriptor("writev", fd, parts, count), fd, parts, count, real(fd, parts, count));
+    AROUND_SEND(at_descriptor("writev", fd, parts, count), fd, parts, count,
+                real(fd, parts, count));
 }
 
 ssize_t send(int fd, const void *data, size_t size, int flags) {
     REAL(ssize_t, "send", int, const void *, size_t, int);
     struct iovec part = {(void *)data, size};
-    AROUND_SEND(at_descriptor("sendto", fd, &part, 1), fd, &part, 1, real(fd, data, size, flags));
+    AROUND_SEND(at_descriptor("sendto", fd, &part, 1), fd, &part, 1,
+                real(fd, data, size, flags));
 }
 
 ssize_t sendto(int fd, const void *data, size_t size, int flags,
@@ -491,13 +505,16 @@ ssize_t sendto(int fd, const void *data, size_t size, int flags,
     REAL(ssize_t, "sendto", int, const void *, size_t, int, const struct sockaddr *,
          socklen_t);
     struct iovec part = {(void *)data, size};
-    AROUND_SEND(at_descriptor("sendto", fd, &part, 1), fd, &part, 1, real(fd, data, size, flags, to, length));
+    AROUND_SEND(at_descriptor("sendto", fd, &part, 1), fd, &part, 1,
+                real(fd, data, size, flags, to, length));
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
     REAL(ssize_t, "sendmsg", int, const struct msghdr *, int);
     int count = (int)message->msg_iovlen;
-    AROUND_SEND(at_descriptor("sendmsg", fd, message->msg_iov, count), fd, message->msg_iov, count, real(fd, message, flags));
+    const struct iovec *parts = message->msg_iov;
+    AROUND_SEND(at_descriptor("sendmsg", fd, parts, count), fd, parts, count,
+                real(fd, message, flags));
 }
 
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
@@ -593,7 +610,8 @@ int renameat(int from_base, const char *from, int base, const char *to) {
 static int opened(int base, const char *path, int flags, mode_t mode) {
     REAL(int, "openat", int, const char *, int, ...);
     int creates = (flags & O_CREAT) != 0;
-    AROUND(int, creates ? at_path("creat", base, path) : NOTHING, -1, real(base, path, flags, mode));
+    AROUND(int, creates ? at_path("creat", base, path) : NOTHING, -1,
+           real(base, path, flags, mode));
 }
 
 static mode_t mode_of(int flags, va_list given) {

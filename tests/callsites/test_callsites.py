@@ -25,6 +25,7 @@ from tests.callsites.streams import FirstStart, Stream
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import PostgresServer
 from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.fork import ForkServer
 
 SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _SAMPLE = 6
@@ -58,6 +59,7 @@ class Shared:
 
     server: PostgresServer
     kafka: KafkaServer
+    forks: ForkServer | None = None
 
     def postgres(self, version: int) -> PostgresServer:
         assert version == self.server.version

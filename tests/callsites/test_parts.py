@@ -14,6 +14,7 @@ from tests.callsites.plan import Strike, errors, strikes
 from tests.callsites.service import Service, Violation
 from tests.callsites.shim import Action, Tap
 from tests.callsites.trace import Trace, common
+from tests.support.programs.fork import ForkServer
 
 STATE = "worker fdatasync state/app/data.mdb @walstream/service/worker.py:Worker.run"
 SEND = "worker sendmsg Kafka api 0"
@@ -25,6 +26,7 @@ class Ending:
     def __init__(self, code: int, text: str = "") -> None:
         self.environment: Mapping[str, str] = {}
         self.program = Path()
+        self.forks: ForkServer | None = None
         self.code, self.text = code, text
         self.running = False
         self.starts = 0
@@ -82,6 +84,8 @@ def test_each_site_is_struck_at_its_first_its_last_and_a_middle_call() -> None:
     # what a run has once has no last call beside the first
     assert {one.place for one in strikes({STATE: 1}, 1)} == {"first"}
     assert strikes({STATE: 9}, 1) != strikes({STATE: 9}, 2)
+    # what only asks comes last
+    assert strikes({"worker sendto SQL SELECT @a.py:f": 9, SEND: 1}, 1)[0].site == SEND
     failing = Strike(SEND, "first", "ECONNRESET").order(2, group=True)
     assert (failing.action, failing.error) == (Action.FAIL, errno.ECONNRESET)
     assert Strike(SEND, "last", "killed after").order(2, group=True).group
