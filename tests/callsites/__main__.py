@@ -4,6 +4,7 @@ What was made is kept in a journal, with which the next run goes on.
 """
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     journal = Journal(ROOT / JOURNAL, code_state(ROOT))
     until = time.monotonic() + given.seconds
     found = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what it started ends, too
     fork.SHARED.wanted = True  # most of a start's time are imports
     try:
         with OwnServers(fork=True) as servers:

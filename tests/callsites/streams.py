@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import ClassVar, Final
 
+import psycopg
+
 from tests.callsites.scenario import Scenario, Scene, claim
 from tests.support.fixtures.postgres import Database
 from tests.support.oracles.op_order import (
@@ -93,8 +95,10 @@ class Stream(Scenario):
         """Write, and see all of it arrive."""
         assert self.oracle is not None
         self._number += 1
-        for transaction in changes(self._number, self.size):
-            self.database.execute(transaction)
+        with psycopg.connect(self.database.dsn, autocommit=True) as connection:
+            for transaction in changes(self._number, self.size):
+                connection.execute(transaction)  # type: ignore[call-overload]
+        self.oracle.names()
         self.wait(self.whole, "all changes arrive")
 
     def whole(self) -> bool:
