@@ -79,10 +79,7 @@ def errors(site: str) -> tuple[str, ...]:
 
 
 def strikes(counts: Mapping[str, int], seed: int) -> list[Strike]:
-    """List all: of what changes most to what only asks; first calls, last, middle.
-
-    Of each part kills come before errors.
-    """
+    """List all, shuffled: what only asks comes last, first calls before others."""
     choose = random.Random(seed)  # noqa: S311 - an order of tests
     found: list[Strike] = []
     for asks, place in product((False, True), _PLACES):
@@ -91,11 +88,13 @@ def strikes(counts: Mapping[str, int], seed: int) -> list[Strike]:
             for site, count in sorted(counts.items())
             if _has(place, count) and _asks(site) is asks
         ]
-        kills = [Strike(site, place, how) for site in sites for how in _KILLS]
-        fails = [Strike(site, place, how) for site in sites for how in errors(site)]
-        for part in (kills, fails):
-            choose.shuffle(part)
-            found += part
+        part = [
+            Strike(site, place, how)
+            for site in sites
+            for how in (*_KILLS, *errors(site))
+        ]
+        choose.shuffle(part)
+        found += part
     return found
 
 

@@ -97,7 +97,7 @@ class Stream(Scenario):
         self._number += 1
         with psycopg.connect(self.database.dsn, autocommit=True) as connection:
             for transaction in changes(self._number, self.size):
-                connection.execute(transaction)  # type: ignore[call-overload]
+                connection.execute(transaction)
         self.oracle.names()
         self.wait(self.whole, "all changes arrive")
 
