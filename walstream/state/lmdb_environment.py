@@ -47,7 +47,7 @@ class LmdbEnvironment:
         self._environment: lmdb.Environment | None = None
         # threads may still be at it when the source ends; LMDB does not survive that
         self._guard = threading.RLock()
-        self._given_up = False  # by LMDB: it is opened anew
+        self._given_up = False  # by LMDB: it has to be opened again
         self._readers = 0
         self._no_reader = threading.Condition()
         self._readers_at = 0.0  # when the readers' table is looked at again
@@ -79,7 +79,7 @@ class LmdbEnvironment:
         )
 
     def _refusal(self, error: Exception) -> WalstreamError:
-        """Return why it cannot be opened: an error of the system is no damage."""
+        """Return why it cannot be opened: damage, or an error of the system."""
         if isinstance(error, _DAMAGE):
             return self.damaged(error)
         return folder_errors.refusal(self._folder, error)
@@ -172,7 +172,7 @@ class LmdbEnvironment:
                 self._no_reader.notify_all()
 
     def _revive(self) -> None:
-        """Open it anew where LMDB gave it up: its head could not be written.
+        """Open it again where LMDB gave it up: its head could not be written.
 
         The file holds the transaction before that, or that one.
         """
