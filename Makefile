@@ -23,7 +23,7 @@ PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 # without their bytecode the processes that tests start would compile walstream each time
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help fmt check unit test simulate compiled manifests fault museum mutants fuzz lowest \
+.PHONY: help fmt check unit test simulate callsites compiled manifests fault museum mutants fuzz lowest \
   bench bench-quick demo \
   dist dist-pure release audit package deb rpm image lock docs reference picture recording \
   cover-own clean python java
@@ -54,6 +54,10 @@ test: java $(READY) ## check, and run all but the long tests; PYTEST_ARGS="-k na
 simulate: $(READY) ## run the whole program from seeds; SECONDS=60 SEED=7 SCHEDULE=file
 	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) \
 	  $(addprefix --seed ,$(SEED)) $(addprefix --schedule ,$(SCHEDULE))
+callsites: java $(READY) ## kill at each call that changes state; SECONDS=600 SCENARIO=stream VERSION=18
+	$(BIN)/python -m tests.callsites --seconds $(or $(SECONDS),600) \
+	  $(addprefix --scenario ,$(SCENARIO)) $(addprefix --version ,$(VERSION)) \
+	  $(addprefix --seed ,$(SEED)) $(if $(NAME),--name '$(NAME)') $(if $(AGAIN),--again)
 compiled: $(READY) ## compile the hot path, and run its tests in both forms
 	$(BIN)/pytest tests/property/test_forms.py -m compiled $(PYTEST_ARGS)
 manifests: $(READY) ## decode the manifests for Kubernetes and the chart, with Go
@@ -120,7 +124,7 @@ cover-own: $(READY) ## measure each module's coverage by its own unit test
 	$(BIN)/python -m tests.support.project.own_coverage
 clean: ## delete everything that make created
 	rm -rf .venv .venv-bench $(LOWEST) build dist *.egg-info .*_cache .hypothesis
-	rm -f .museum-journal .mutants-journal .fuzz-journal
+	rm -f .museum-journal .mutants-journal .fuzz-journal .callsites-journal
 	rm -f *.so $$(find walstream -name '*.so') # of a wheel that was built right here
 
 $(READY): pyproject.toml | python

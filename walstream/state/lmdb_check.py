@@ -53,7 +53,9 @@ def check(path: Path) -> None:
     if not content:
         return
     page_size = _page_size(content)
-    newest = max(_meta(content, page_size * number) for number in (0, 1))
+    metas = [_meta(content, page_size * number) for number in (0, 1)]
+    # of two of one number LMDB takes the first: the other was not written to its end
+    newest = max(metas, key=lambda meta: meta.transaction)
     if (newest.last_page + 1) * page_size > len(content):
         raise Broken("the file is shorter than its own count of pages")
     walk = _Walk(content, page_size, newest.last_page)

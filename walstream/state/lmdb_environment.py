@@ -30,10 +30,11 @@ _MAP_SIZE: Final = 256 << 20
 _FILE: Final = "data.mdb"
 _READERS_EVERY_S: Final = 60.0
 _DAMAGE: Final = (  # what no free space will cure
+    lmdb_check.Broken,
     lmdb.CorruptedError,
     lmdb.InvalidError,
     lmdb.PageNotFoundError,
-    lmdb.PanicError,
+    lmdb.VersionMismatchError,
 )
 
 
@@ -46,6 +47,9 @@ class LmdbEnvironment:
         self._environment: lmdb.Environment | None = None
         # threads may still be at it when the source ends; LMDB does not survive that
         self._guard = threading.RLock()
+        self._given_up = False  # by LMDB: it has to be opened again
+        self._readers = 0
+        self._no_reader = threading.Condition()
         self._readers_at = 0.0  # when the readers' table is looked at again
 
     def open(self, wait_s: float) -> None:
@@ -55,23 +59,30 @@ class LmdbEnvironment:
             lmdb_check.check(self._folder / _FILE)
             lmdb_creation.make(self._folder, _MAP_SIZE)
             lmdb_creation.reserve(self._folder)
-            self._environment = lmdb.open(
-                str(self._folder),
-                map_size=_MAP_SIZE,
-                subdir=True,
-                writemap=False,
-                sync=True,
-                metasync=True,
-                lock=True,
-                mode=0o600,
-            )
+            self._environment = self._made()
         except lmdb.ReadonlyError as error:  # of another user's lock.mdb: EACCES
             denied = PermissionError(errno.EACCES, str(error))
             raise folder_errors.refusal(self._folder, denied) from error
-        except (lmdb.Error, lmdb_check.Broken) as error:
-            raise self.damaged(error) from error
-        except OSError as error:
-            raise folder_errors.refusal(self._folder, error) from error
+        except (lmdb.Error, lmdb_check.Broken, OSError) as error:
+            raise self._refusal(error) from error
+
+    def _made(self) -> lmdb.Environment:
+        return lmdb.open(
+            str(self._folder),
+            map_size=_MAP_SIZE,
+            subdir=True,
+            writemap=False,
+            sync=True,
+            metasync=True,
+            lock=True,
+            mode=0o600,
+        )
+
+    def _refusal(self, error: Exception) -> WalstreamError:
+        """Return why it cannot be opened: damage, or an error of the system."""
+        if isinstance(error, _DAMAGE):
+            return self.damaged(error)
+        return folder_errors.refusal(self._folder, error)
 
     def open_to_read(self) -> None:
         """Open a folder that a running instance may be using.
@@ -98,7 +109,7 @@ class LmdbEnvironment:
                 hint="run this as the user that walstream runs as",
             ) from error
         except (lmdb.Error, lmdb_check.Broken) as error:
-            raise self.damaged(error) from error
+            raise self._refusal(error) from error
 
     def _reserved(self) -> bool:
         """Reserve room for a reader's mark; without any, nobody writes either."""
@@ -144,16 +155,54 @@ class LmdbEnvironment:
 
     @contextmanager
     def _reading(self) -> Iterator[lmdb.Transaction]:
+        self._revive()
+        with self._no_reader:
+            environment = self._opened()
+            self._readers += 1
         try:
-            with self._opened().begin() as transaction:
+            with environment.begin() as transaction:
                 yield transaction
-        except (lmdb.Error, UnicodeDecodeError) as error:  # a name has no checksum
+        except (*_DAMAGE, UnicodeDecodeError) as error:  # a name has no checksum
             raise self.damaged(str(error)) from error
+        except lmdb.Error as error:
+            raise folder_errors.refusal(self._folder, error) from error
+        finally:
+            with self._no_reader:
+                self._readers -= 1
+                self._no_reader.notify_all()
+
+    def _revive(self) -> None:
+        """Open it again where LMDB gave it up: its head could not be written.
+
+        The file holds the transaction before that, or that one.
+        """
+        if not self._given_up:  # a reader waits for no write
+            return
+        with self._guard:
+            if not self._given_up:
+                return
+            with self._no_reader:
+                self._no_reader.wait_for(lambda: not self._readers)
+                self._opened().close()
+                try:
+                    lmdb_check.check(self._folder / _FILE)
+                    self._environment = self._made()
+                except (lmdb.Error, lmdb_check.Broken, OSError) as error:
+                    raise self._refusal(error) from error
+            self._given_up = False
+
+    def _has_given_up(self) -> bool:
+        try:
+            self._opened().begin().abort()
+        except lmdb.PanicError:
+            return True
+        return False
 
     def write(self, entries: Mapping[str, bytes | None]) -> None:
         """Write all or none, None deletes. Raises Transient when the disk is full."""
         try:
             with self._guard:
+                self._revive()
                 if runtime.monotonic() >= self._readers_at:
                     self._clear_readers()
                 try:
@@ -161,6 +210,9 @@ class LmdbEnvironment:
                 except lmdb.MapFullError:
                     self._clear_readers()
                     self._put(entries)
+                except lmdb.Error:
+                    self._given_up = self._has_given_up()
+                    raise
         except _DAMAGE as error:
             raise self.damaged(str(error)) from error
         except lmdb.MapFullError as error:

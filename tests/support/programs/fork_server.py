@@ -7,6 +7,7 @@ JSON.
 """
 
 import array
+import ctypes
 import fcntl
 import gc
 import json
@@ -58,6 +59,7 @@ class _FirstWorker(subprocess.Popen[bytes]):
             os.dup2(order, 0)
             os.dup2(state, 1)
             os.closerange(3, 256)
+            _be_tapped("worker")
             _work()
         os.close(order)
         os.close(state)
@@ -114,12 +116,19 @@ def _be_walstream(request: dict[str, Any]) -> None:
         os.environ.clear()
         os.environ.update({"MALLOC_ARENA_MAX": "2", **request["environment"]})
         time.tzset()
+    _be_tapped("supervisor")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["walstream", *request["arguments"]]
     if request["arguments"][0] == "run":
         module: Any = import_module("walstream.service.worker_pipe")
         module.subprocess = _Subprocess()
     import_module("walstream.cli.main").main()
+
+
+def _be_tapped(role: str) -> None:
+    """Tell tests/callsites/shim.c, where it is loaded, what this process is now."""
+    if "CALLSITES_ORDER" in os.environ:
+        ctypes.CDLL(None).callsites_begin(role.encode())
 
 
 def _ended(pid: int) -> int | None:

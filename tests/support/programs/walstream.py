@@ -57,6 +57,7 @@ class Walstream:
     environment: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()  # of `walstream run`, when used as a context
     program: Path = _COMMAND  # another installation's
+    forks: fork.ForkServer | None = None  # of its own, with any environment
 
     def __post_init__(self) -> None:
         self.starts = 0
@@ -110,10 +111,12 @@ class Walstream:
     def _launch(
         self, arguments: Sequence[str]
     ) -> subprocess.Popen[bytes] | fork.Forked:
-        server = None if self.environment else fork.SHARED.server()
+        server = self.forks or (None if self.environment else fork.SHARED.server())
         if server is not None:
             return server.start(
-                *arguments, stdout=self.log_path, environment=dict(os.environ)
+                *arguments,
+                stdout=self.log_path,
+                environment={**os.environ, **self.environment},
             )
         self._stderr = self.log_path.open("wb")
         return subprocess.Popen(

@@ -1,12 +1,16 @@
 """Bytes on LMDB: all or none, and no reader that was killed keeps room for ever."""
 
+import fcntl
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from walstream.errors import StateDamaged, Transient, WalstreamError
@@ -75,6 +79,88 @@ def test_a_file_of_other_bytes_is_damage(tmp_path: Path) -> None:
     (tmp_path / "data.mdb").write_bytes(b"\xff" * 20_000)
     with pytest.raises(StateDamaged, match="is damaged"), opened(tmp_path):
         pass
+
+
+def test_what_the_system_refuses_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise lmdb.Error(f"{tmp_path}: Input/output error")
+
+    monkeypatch.setattr(lmdb, "open", refuse)
+    with pytest.raises(Transient, match="Input/output error"), opened(tmp_path):
+        pass
+    (tmp_path / "data.mdb").write_bytes(b"")
+    with pytest.raises(Transient, match="Input/output error"), opened(tmp_path):
+        pass
+
+
+def unwritable_head(folder: Path) -> None:
+    """Let LMDB write its pages, and not its head: that has a descriptor of its own."""
+    file = folder / "data.mdb"
+    heads = [
+        int(link.name)
+        for link in Path("/proc/self/fd").iterdir()
+        if link.exists()
+        and link.samefile(file)
+        and fcntl.fcntl(int(link.name), fcntl.F_GETFL) & os.O_DSYNC
+    ]
+    (head,) = heads
+    with file.open("rb") as unwritable:
+        os.dup2(unwritable.fileno(), head)
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+def test_a_head_that_was_not_written_costs_one_write(
+    tmp_path: Path, writes: int
+) -> None:
+    with opened(tmp_path) as environment:
+        for number in range(writes):
+            environment.write({"a": b"%d" % number})
+        unwritable_head(tmp_path)
+        with pytest.raises(Transient, match="cannot write"):
+            environment.write({"a": b"lost"})
+        found = environment.get("a")
+        assert found == (b"%d" % (writes - 1) if writes else None)
+        environment.write({"a": b"again"})
+        assert environment.get("a") == b"again"
+    with opened(tmp_path) as environment:
+        assert environment.names("") == ["a"]
+
+
+def test_a_head_that_stays_unwritable_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise lmdb.Error(f"{tmp_path}: Input/output error")
+
+    with opened(tmp_path) as environment:
+        environment.write({"a": b"1"})
+        unwritable_head(tmp_path)
+        with pytest.raises(Transient):
+            environment.write({"a": b"lost"})
+        with monkeypatch.context() as patched:
+            patched.setattr(lmdb, "open", refuse)
+            for _ in range(2):
+                with pytest.raises(Transient, match="Input/output error"):
+                    environment.get("a")
+                with pytest.raises(Transient, match="Input/output error"):
+                    environment.write({"a": b"2"})
+        assert environment.get("a") == b"1"
+
+
+def test_a_reader_is_not_cut_off_when_it_is_opened_anew(tmp_path: Path) -> None:
+    with opened(tmp_path) as environment, ThreadPoolExecutor() as pool:
+        environment.write({"a": b"1"})
+        with environment._reading() as transaction:  # noqa: SLF001 - amid it
+            unwritable_head(tmp_path)
+            with pytest.raises(Transient):
+                environment.write({"a": b"lost"})
+            writing = pool.submit(environment.write, {"a": b"2"})
+            assert wait([writing], timeout=0.1).not_done
+            assert transaction.get(b"a") == b"1"
+        writing.result(30)
+        assert environment.get("a") == b"2"
 
 
 READER = """

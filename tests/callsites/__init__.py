@@ -1,0 +1,1 @@
+"""Each call that changes state, killed before and after, and made to fail."""
