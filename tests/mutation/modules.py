@@ -62,10 +62,10 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     f"{_CONSUMER}/topic_guard.py": (f"{_UNIT}/{_CONSUMER}/test_topic_guard.py",),
     f"{_CONSUMER}/truncate_barrier.py": (
         f"{_UNIT}/{_CONSUMER}/test_truncate_barrier.py",
-        f"{_UNIT}/{_CONSUMER}/test_partition.py",
     ),
     f"{_CONSUMER}/partition_state.py": (
         f"{_UNIT}/{_CONSUMER}/test_partition_state.py",
+        f"{_UNIT}/{_CONSUMER}/test_truncate_barrier.py",
     ),
     f"{_CONSUMER}/session.py": (f"{_UNIT}/{_CONSUMER}/test_session.py",),
     f"{_CONSUMER}/partition.py": (f"{_UNIT}/{_CONSUMER}/test_partition.py",),

@@ -5,7 +5,7 @@ the database comes here as its own statements, and a transaction takes effect wh
 not at all.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -17,45 +17,25 @@ from consumer.group.assigned_partition import AssignedPartition, Place
 from consumer.group.buffer import Budget
 from consumer.handler import Transaction
 from consumer.op import Op
-from consumer.state import partition_state as statements
 from consumer.state.connection_pool import Connections
 from consumer.state.partition_state import PartitionState, StateRow
 from consumer.state.schema import Tables
 from consumer.state.session import SessionOptions
 from consumer.state.topic_guard import TopicGuard
-from tests.simulation.database import SimDatabase, _Answer, _changed
+from tests.simulation.database import SimDatabase
 from tests.support.runtime import altered
-from walstream.errors import Transient
 
 PLACE: Final = Place("t", 0)
 
 
 class Database(SimDatabase):
-    """The application's database: what it refuses, and who keeps the lock."""
+    """The application's database, which refuses what it is told to."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.holders: dict[int, bool] = {}  # sessions with the lock: frozen?
         self.refusals: list[Exception] = []  # of the statements to come
         self.refused_commits: list[Exception] = []  # of the transactions to come
-        self.asked: list[Any] = []  # which chunks were read
-        self.chunk_limits: list[tuple[int, int]] = []  # below which LSN, how many
-        self.cleaned = 0  # rows that a statement finds to delete
-        self.committed: set[str] = set()
-        self._answers |= {
-            statements._LOCK: lambda _: _Answer(
-                [(None if self.holders else str(self._xid),)]
-            ),
-            statements._SAME_TRANSACTION: lambda asked: _Answer(
-                [(bool(self._depth) and asked[0] == str(self._xid),)]
-            ),
-            statements._COMMITTED: lambda asked: _Answer(
-                [(asked[0] in self.committed,)]
-            ),
-            statements._CLEAN: self._clean,
-            statements._FORGET_CHUNKS: self._forget_chunks,
-            statements._HOLDERS: lambda _: _Answer(list(self.holders.items())),
-        }
+        self.statements: list[str] = []
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -63,28 +43,16 @@ class Database(SimDatabase):
             yield
             if self.refused_commits:
                 raise self.refused_commits.pop(0)
-        self.committed.add(str(self._xid))
 
-    def execute(self, _tx: object, statement: str, values: Any = ()) -> _Answer:
+    def execute(self, _tx: object, statement: str, values: Any = ()) -> Any:
+        self.statements.append(statement)
         if self.refusals:
             raise self.refusals.pop(0)
-        if "pg_terminate_backend" in statement:
-            del self.holders[values[0]]
-            return _Answer()
-        if statement == statements._READ_CHUNK:
-            self.asked.append(values)
         return super().execute(_tx, statement, values)
 
-    def _clean(self, values: Any) -> _Answer:
-        *_, below, most = values
-        self.chunk_limits.append((below, most))
-        return _changed(self.cleaned)
-
-    def _forget_chunks(self, key: Any) -> _Answer:
-        gone = [one for one in self._chunks if one[:3] == tuple(key)]
-        for one in gone:
-            del self._chunks[one]
-        return _changed(len(gone))
+    def asked(self, words: str) -> int:
+        """Return how many statements had these words."""
+        return sum(words in one for one in self.statements)
 
     def row(self, place: Place = PLACE, group: str = "g") -> StateRow:
         """Return what another member would read."""
@@ -167,7 +135,7 @@ class Guard:
 class Lane(AssignedPartition):
     """A lane without threads; it notes where it is to seek."""
 
-    others = 1  # type: ignore[assignment]  # lanes of the consumer
+    others = 1  # lanes of the consumer
 
     def __init__(self) -> None:
         super().__init__(PLACE, lambda: None, Budget())
@@ -175,6 +143,9 @@ class Lane(AssignedPartition):
 
     def urge(self) -> None:
         self.urged += 1
+
+    def stop(self) -> None:
+        self._stopping.set()
 
     @property
     def sought_to(self) -> int | None:
@@ -228,16 +199,3 @@ class Surroundings:
         """Return the offsets of the ops that took effect, each as often as it did."""
         found = self.database.applied.elements()
         return sorted(cast("int", offset) for (offset,) in found)
-
-
-def unavailable(times: int = 1) -> Callable[[], int]:
-    """Raise Transient so many times, as Kafka does while it is away."""
-    left = [times]
-
-    def ask() -> int:
-        if left[0]:
-            left[0] -= 1
-            raise Transient("Kafka does not answer")
-        return 0
-
-    return ask

@@ -123,9 +123,9 @@ def test_a_turn_has_a_session_and_gives_it_back(around: Surroundings) -> None:
     assert around.sessions.returned == around.sessions.lent
     done.handle(sent(ops(1)))
     done.handle(sent([None], 1))
-    assert done.holds
+    held = done.holds
     done.end()
-    assert not done.holds
+    assert (held, done.holds) == (True, False)
     assert around.database.row().next_offset == 2
     assert around.sessions.returned == around.sessions.lent
     with pytest.raises(HandlerFailed):
@@ -143,17 +143,10 @@ def test_full_batches_are_waited_for_where_that_was_wished(
 
 
 def test_a_lane_that_stops_ends_its_batch(around: Surroundings) -> None:
-    class Pool:
-        def withdraw(self, _: object) -> bool:
-            return False
-
-        urge = add = withdraw
-
     def handle(tx: object, op: Op) -> None:
         around.handle(tx, op)
         around.lane.stop()
 
-    around.lane._pool = cast("Any", Pool())
     assert work(around, handler=handle).handle(sent(ops(1, 2))) == 1
     assert around.applied == [0]
 
@@ -311,7 +304,7 @@ def test_a_commit_that_may_succeed_is_tried_again(around: Surroundings) -> None:
 def test_an_error_without_a_code_is_told(around: Surroundings) -> None:
     done = work(around)
     around.database.refused_commits = [errors.InternalError()]
-    with pytest.raises(HandlerFailed, match="InternalError, no code|XX000"):
+    with pytest.raises(HandlerFailed, match=r"InternalError, \w+"):
         done.handle(sent(ops(1)))
 
 
@@ -340,7 +333,9 @@ def test_a_state_that_was_moved_back_by_hand_is_sought(around: Surroundings) -> 
     done = work(around)
     done.handle(sent(ops(1, 2, 3)))
     row = around.database.row()
-    around.database.put(row, replaced(row, next_offset=1, position=AppliedPosition(1, 0)))
+    around.database.put(
+        row, replaced(row, next_offset=1, position=AppliedPosition(1, 0))
+    )
     later = sent(ops(4), 3)
     assert done.handle(later) == 0
     assert done.handle(later) == 0  # it seeks: these come again, or never
@@ -348,9 +343,7 @@ def test_a_state_that_was_moved_back_by_hand_is_sought(around: Surroundings) -> 
 
 
 def replaced(row: Any, **values: Any) -> Any:
-    return type(row)(
-        **{name: getattr(row, name) for name in row.__slots__} | values
-    )
+    return type(row)(**{name: getattr(row, name) for name in row.__slots__} | values)
 
 
 def sources(**by_offset: str) -> dict[int, bytes]:
@@ -660,21 +653,17 @@ def test_each_truncate_has_its_own_wait(around: Surroundings) -> None:
 
 
 def test_a_truncate_that_another_partition_runs_is_waited_for(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+    around: Surroundings,
 ) -> None:
-    from consumer.state import truncate_barrier as barriers  # noqa: PLC0415
-    from tests.simulation.database import _Answer  # noqa: PLC0415
-
     done = work(around)
     arrive(around, 1, 5, 2)
-    locked = around.database._answers
-    monkeypatch.setitem(locked, barriers._LOCK, lambda _: _Answer([(False,)]))
+    around.database.truncating = True
     read = sent([truncate(5, 2)])
     with pytest.raises(Pause) as pause:
         done.handle(read)
     assert pause.value.seconds == 0.03
     assert around.applied == []
-    monkeypatch.undo()
+    around.database.truncating = False
     assert done.handle(read) == 1
     assert around.applied == [0]
 

@@ -43,7 +43,7 @@ def test_a_partition_that_was_never_read_gets_a_row_of_its_own(
     assert UNREAD.id not in {row.id, elsewhere.id}
 
 
-def test_a_row_that_vanishes_at_once_is_read_again_later(database: Database) -> None:
+def test_a_row_that_vanishes_at_once_is_read_again_later() -> None:
     """By a person; begun again it may stay."""
 
     class Deleting(Database):
@@ -107,7 +107,7 @@ def test_a_partition_that_is_locked_is_told(database: Database) -> None:
 
 
 @pytest.mark.parametrize("question", ["lock", "same_transaction", "committed"])
-def test_no_answer_is_taken_for_no(database: Database, question: str) -> None:
+def test_no_answer_is_taken_for_no(question: str) -> None:
     class Silent:
         closed = False
 
@@ -186,7 +186,7 @@ def test_chunks_that_are_long_past_are_forgotten_now_and_then(
     state, tx = of(database)
     for lsn in (5 * _GIB, 5 * _GIB + 1, 5 * _GIB + (_GIB >> 2), 6 * _GIB):
         state.clean(tx, AppliedPosition(lsn, 0))
-    below = [at for at, _ in database.chunk_limits]
+    below = [at for at, _ in database.limits]
     assert below == [4 * _GIB, 4 * _GIB + (_GIB >> 2), 5 * _GIB]
 
 
@@ -195,7 +195,7 @@ def test_a_new_snapshot_ages_those_before_it(database: Database) -> None:
     chunk = SnapshotChunk(9 * _GIB, 1)
     state.move_chunks(tx, {chunk: NEVER}, {chunk: 0})
     state.clean(tx, AppliedPosition(5, 0))
-    assert [at for at, _ in database.chunk_limits] == [8 * _GIB]
+    assert [at for at, _ in database.limits] == [8 * _GIB]
 
 
 def test_many_old_chunks_are_forgotten_over_several_batches(
@@ -205,15 +205,15 @@ def test_many_old_chunks_are_forgotten_over_several_batches(
     state, tx = of(database)
     far = AppliedPosition(5 * _GIB, 0)
     state.clean(tx, far)
-    most = database.chunk_limits[0][1]
+    most = database.limits[0][1]
     state.read(tx)  # by another member, perhaps
-    database.cleaned = most
+    database.old_chunks = most
     state.clean(tx, far)
     state.clean(tx, far)
-    database.cleaned = most - 1
+    database.old_chunks = most - 1
     state.clean(tx, far)
     state.clean(tx, far)
-    assert len(database.chunk_limits) == 4
+    assert len(database.limits) == 4
     assert 100 < most < 1_000_000
 
 
