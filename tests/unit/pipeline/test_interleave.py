@@ -149,3 +149,37 @@ def test_rows_wait_until_what_they_saw_may_be_given() -> None:
     assert turn(inset, 300)
     assert asked == [199, 199]
     assert [record.lsn for record in sink.sent] == [199]
+
+
+def test_rows_come_in_no_turn_that_did_not_begin() -> None:
+    given, sink = Given(1), MemorySink()
+    inset = Interleave(Fanout([sink], 100), given)
+    assert not inset.moved
+    assert inset.let_in(200)
+    assert (sink.sent, inset.moved, inset.waiting) == ([], False, False)
+    turn(inset, 200)
+    assert inset.moved
+    inset.begin_turn(closed=False)
+    assert not inset.moved
+
+
+def test_tables_whose_rows_are_still_to_come_are_named() -> None:
+    inset = Interleave(Fanout([MemorySink()], 100), Given(1))
+    assert inset.open is True
+    assert list(inset.pending(3)) == ["public.t"]
+    assert list(inset.pending(0)) == []
+    turn(inset, 200)
+    assert list(inset.pending(3)) == []
+    nothing = Interleave(Fanout([MemorySink()], 100), None)
+    assert nothing.open is False
+    assert list(nothing.pending(3)) == []
+
+
+def test_the_stream_goes_on_behind_the_last_row() -> None:
+    """When the row was taken that found no more room after it, too."""
+    given = Given(2)
+    sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=2)
+    inset = Interleave(Fanout([sink], 100), given)
+    assert not turn(inset, 200)
+    assert not inset.waiting
+    assert len(given.out) == 1

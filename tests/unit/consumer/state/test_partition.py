@@ -191,6 +191,15 @@ def test_what_is_to_be_tried_again_waits_and_keeps_the_order(
     assert all_of(again, sent(ops(9), 3)) == [0.1]
 
 
+def test_the_op_that_failed_alone_is_alone(around: Surroundings) -> None:
+    done = work(around, handler=failing({1: [Retry()]}, around=around))
+    read, sizes = sent(ops(1, 2, 3, 4)), []
+    while read:
+        sizes.append(done.handle(read))
+        read = read[sizes[-1] :]
+    assert sizes == [0, 1, 1, 2]
+
+
 def test_waits_grow_up_to_half_a_minute_and_end_with_a_success(
     around: Surroundings,
 ) -> None:
@@ -440,7 +449,8 @@ def test_where_kafka_let_it_begin_no_record_is_missing(around: Surroundings) -> 
     around.lane.start_offset = 5
     done = work(around)
     around.now += 2
-    assert done.rest() is not None  # it is noted
+    done.rest()
+    assert around.database.row().next_offset == 5
     before = len(around.guard.questions)
     done.handle(sent(ops(1), 5))
     assert len(around.guard.questions) == before
