@@ -260,6 +260,12 @@ def test_an_outage_of_the_database_is_waited_out(around: Surroundings) -> None:
     assert len(around.database.committed) >= 4
 
 
+def test_an_outage_of_a_batch_of_one_is_waited_out(around: Surroundings) -> None:
+    done = work(around, handler=failing({0: [errors.AdminShutdown()]}, around=around))
+    assert all_of(done, sent(ops(1))) == [0.05]
+    assert around.applied == [0]
+
+
 def test_each_op_of_a_batch_that_met_an_outage_is_alone(around: Surroundings) -> None:
     done = work(around, handler=failing({1: [errors.AdminShutdown()]}, around=around))
     read = sent(ops(1, 2, 3, 4))
@@ -288,7 +294,7 @@ def test_a_commit_that_is_refused_is_blamed_on_the_op_that_it_is_of(
 ) -> None:
     """A deferred constraint, for one."""
     done = work(around)
-    read = sent(ops(1, 2, 3))
+    read = sent(ops(1, 2))
     around.database.refused_commits = [errors.UniqueViolation("4711")]
     assert done.handle(read) == 0
     assert around.applied == []
