@@ -102,6 +102,9 @@ def test_what_is_abandoned_is_not_called_sent() -> None:
     assert ledger.advance() == 200
     assert ledger.idle
     assert given.out == []
+    given.left = 1  # the backfill reads them anew
+    assert turn(inset, 300)
+    assert [record.lsn for record in sink.sent] == [199, 299]
 
 
 def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
@@ -109,10 +112,11 @@ def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
     given = Given(3)
     sink = faulty(MemorySink(), send=[None, Reject(error)])
     inset = Interleave(ledger := Fanout([sink], 100), given)
-    turn(inset, 200)
+    assert not turn(inset, 200)
     assert given.errors == [error]
     assert given.out == []
     assert ledger.advance() == 200
+    assert turn(inset, 300)
 
 
 def test_every_sink_knows_the_table_before_its_rows_come() -> None:

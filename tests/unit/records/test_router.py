@@ -204,7 +204,15 @@ def test_partition_key_that_the_table_lacks_stops() -> None:
 
 @pytest.mark.parametrize(
     ("name", "spelled"),
-    [("t", "t"), ("a b$", "a_b_"), ("é", "_"), ("\U0001f600x", "__x"), ("_-.", "_-.")],
+    [
+        ("t", "t"),
+        ("a b$", "a_b_"),
+        ("é", "_"),
+        ("\U0001f600x", "__x"),
+        ("_-.", "_-."),
+        ("\uffff", "_"),
+        ("\U00010000", "__"),
+    ],
 )
 def test_a_name_is_spelled_as_debezium_does(name: str, spelled: str) -> None:
     assert underscored(name) == spelled == names.topic("", "", name)

@@ -33,6 +33,8 @@ def test_a_name_that_no_server_gives_is_left_out() -> None:
         '{"topic": 1}',
         '{"table": "x"}',
         '{"table": [1, 2]}',
+        '{"table": [1, "b"]}',
+        '{"table": ["a", null]}',
         '{"table": {"a": 1, "b": 2, "c": 3}}',
         "[" * 4096,  # the longest that a broker keeps
     ],
