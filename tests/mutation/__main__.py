@@ -10,7 +10,7 @@ from tests.museum import trial
 from tests.museum.journal import Journal, digest
 from tests.museum.tree import ROOT, Tree, say
 from tests.museum.trial import Outcome
-from tests.mutation.modules import MODULES
+from tests.mutation.modules import MODULES, PARTS
 from tests.mutation.operators import Change, changes
 from tests.mutation.preload import Preload
 from tests.mutation.survivors import explained
@@ -65,7 +65,8 @@ class MeasuredModule:
     def measured(self, end: float) -> bool:
         """Try what is not known; print the score; return whether it is good."""
         reasons = explained(self._path)
-        every = list(changes(self._source))
+        part = PARTS.get(self._path, "")
+        every = [one for one in changes(self._source) if one.place.startswith(part)]
         alive, killed = [], 0
         for number, change in enumerate(every):
             if time.monotonic() >= end:

@@ -112,3 +112,14 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     f"{_STATE}/lock.py": (f"{_UNIT}/state/test_lock.py",),
     f"{_STATE}/migration.py": (f"{_UNIT}/state/test_migration.py",),
 }
+
+# of these only what confirms: functions of the loop; what else it does, others drive
+PARTS: Final[dict[str, tuple[str, ...]]] = {
+    f"{_PIPELINE}/loop.py": tuple(
+        f"Pipeline.{name}:"
+        for name in (
+            *("run", "_drain", "_process", "_begin", "_message", "_commit"),
+            *("_keepalive", "_send", "_flush_ops", "_advance", "confirmed", "reached"),
+        )
+    )
+}
