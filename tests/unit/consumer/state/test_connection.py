@@ -96,6 +96,12 @@ def test_a_session_begins_outside_of_a_transaction_and_says_who_it_is(
     assert given["client_encoding"] == "utf8"
     assert given["keepalives_idle"] == "7"
     assert given["fallback_application_name"] == "consumer " + "g" * 54
+    connect("host=h", "g")
+    idle, interval, count = (
+        int(given[f"keepalives_{name}"]) for name in ("idle", "interval", "count")
+    )
+    # a server that vanished is noticed within a minute
+    assert 30 < idle + interval * count <= 60
 
 
 def test_words_of_a_server_that_cannot_be_reached_are_shown() -> None:

@@ -146,6 +146,7 @@ def test_a_source_that_was_not_told_yet_is_the_same(
     group = Group()
     assert group.meet(0, source=first) is Turn.WAIT
     assert group.meet(1, source=second) is Turn.RUN
+    assert group.kept == 1
     assert group.meet(0, source=first) is Turn.PASS
     assert group.meet(0, source=second) is Turn.PASS
 
