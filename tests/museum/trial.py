@@ -5,6 +5,7 @@ pytest, Hypothesis and psycopg anew would take longer than most of the tests.
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import resource
@@ -12,7 +13,7 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -83,6 +84,7 @@ def load() -> None:
         database=None,
     )
     settings.load_profile("museum")
+    gc.freeze()  # pytest collects what is garbage, twice
 
 
 def tried(
@@ -91,19 +93,20 @@ def tried(
     *,
     cpu_s: int,
     wall_s: float,
-    bare: bool = False,
+    kept: Collection[str] | None = None,
 ) -> Outcome:
     """Run tests of a tree, up to the first that fails.
 
-    `bare`: they need no fixture of the project's, the loading of which takes half of
-    the time.
+    `kept`: modules of this tree that are loaded already; without None the tests need no
+    fixture of the project's, the loading of which takes half of the time.
     """
     began = time.monotonic()
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
-        _run(root, [*(_BARE if bare else ()), *tests], writer, cpu_s)
+        _drop(kept or ())
+        _run(root, [*(() if kept is None else _BARE), *tests], writer, cpu_s)
     os.close(writer)
     try:
         said = _read(reader, began + wall_s)
@@ -161,11 +164,16 @@ def _run(root: Path, arguments: Sequence[str], writer: int, cpu_s: int) -> None:
         os._exit(0)
 
 
+def _drop(kept: Collection[str]) -> None:
+    """Forget the project's modules but these."""
+    for name in [name for name in sys.modules if name.split(".")[0] in _PROJECT]:
+        if name not in kept:
+            del sys.modules[name]
+
+
 def _enter(root: Path) -> None:
-    """Let the project's modules be those of the tree."""
+    """Let what is loaded from now on be the tree's."""
     os.chdir(root)
     os.environ["PYTHONPATH"] = str(root)
-    for name in [name for name in sys.modules if name.split(".")[0] in _PROJECT]:
-        del sys.modules[name]
     sys.path.insert(0, str(root))
     importlib.invalidate_caches()

@@ -3,20 +3,22 @@
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from tests.museum import trial
 from tests.museum.journal import Journal, digest
 from tests.museum.tree import ROOT, Tree, say
 from tests.museum.trial import Outcome
-from tests.mutation.modules import MODULES
+from tests.mutation.modules import MODULES, PARTS
 from tests.mutation.operators import Change, changes
+from tests.mutation.preload import Preload
 from tests.mutation.survivors import explained
 
 JOURNAL: Final = ".mutants-journal"
 GOAL: Final = 95.0  # percent
 _LEAST_S: Final = 15  # more than this and a few times what the tests take is no end
+_CPU_S: Final = 600
 _WALL_S: Final = 300.0
 _TIMES: Final = 4
 
@@ -31,9 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trial.load()
     below = 0
     with Tree.copied() as tree:
+        preload = Preload(tree.root)
         for module, tests in MODULES.items():
             if options.module in module:
-                below += not MeasuredModule(tree, module, tests, journal).measured(end)
+                measured = MeasuredModule(tree, module, tests, journal, preload)
+                below += not measured.measured(end)
     return 1 if below else 0
 
 
@@ -41,7 +45,12 @@ class MeasuredModule:
     """One module, its tests, and what is known of them."""
 
     def __init__(
-        self, tree: Tree, path: str, tests: tuple[str, ...], journal: Journal
+        self,
+        tree: Tree,
+        path: str,
+        tests: tuple[str, ...],
+        journal: Journal,
+        preload: Preload | None = None,
     ) -> None:
         self._tree = tree
         self._path = path
@@ -49,12 +58,15 @@ class MeasuredModule:
         self._journal = journal
         self._source = (tree.root / path).read_text("utf-8")
         self._tested = [(tree.root / test).read_text("utf-8") for test in tests]
+        self._preload = preload
+        self._kept: Collection[str] = ()
         self._limit_s = 0  # that a mutant may take; 0: not yet known
 
     def measured(self, end: float) -> bool:
         """Try what is not known; print the score; return whether it is good."""
         reasons = explained(self._path)
-        every = list(changes(self._source))
+        part = PARTS.get(self._path, "")
+        every = [one for one in changes(self._source) if one.place.startswith(part)]
         alive, killed = [], 0
         for number, change in enumerate(every):
             if time.monotonic() >= end:
@@ -95,9 +107,7 @@ class MeasuredModule:
     def _tried(self, limit: int) -> Outcome:
         outcome = Outcome("", 0.0)
         for test in self._tests:
-            outcome = trial.tried(
-                self._tree.root, [test], cpu_s=limit, wall_s=limit, bare=True
-            )
+            outcome = self._run([test], limit, limit)
             if outcome.killer:
                 return outcome
         return outcome
@@ -105,13 +115,23 @@ class MeasuredModule:
     def _limit(self) -> int:
         """Return how many seconds the tests may take, of a processor and in all."""
         if not self._limit_s:
-            healthy = trial.tried(
-                self._tree.root, self._tests, cpu_s=600, wall_s=_WALL_S, bare=True
-            )
+            if self._preload is not None:
+                self._preload.load(self._tests)
+                self._kept = self._preload.untouched(self._path)
+            healthy = self._run(self._tests, _CPU_S, _WALL_S)
             if healthy.killer:
                 raise SystemExit(f"{healthy.killer} fails without a mutant")
             self._limit_s = _LEAST_S + int(_TIMES * healthy.seconds)
         return self._limit_s
+
+    def _run(self, tests: Sequence[str], cpu_s: int, wall_s: float) -> Outcome:
+        return trial.tried(
+            self._tree.root,
+            tests,
+            cpu_s=cpu_s,
+            wall_s=wall_s,
+            kept=self._kept,
+        )
 
 
 def _is_equal(reasons: dict[str, str], change: Change) -> bool:

@@ -47,8 +47,15 @@ class SimDatabase:
         self._depth = 0  # of transactions in each other
         self.pgconn = SimpleNamespace(transaction_status=TransactionStatus.INTRANS)
         self.closed = False
+        self.holders: dict[int, bool] = {}  # other sessions with the lock: frozen?
+        self.truncating = False  # does another one run the handler of a Truncate?
+        self.limits: list[tuple[int, int]] = []  # below which LSN chunks were deleted
+        self.old_chunks = 0  # rows that such a statement finds
+        self.committed: set[str] = set()
         self._answers: dict[str, Callable[[Any], _Answer]] = {
-            statements._LOCK: lambda _: _Answer([(str(self._xid),)]),
+            statements._LOCK: lambda _: _Answer(
+                [(None if self.holders else str(self._xid),)]
+            ),
             statements._READ: self._read,
             statements._INSERT: self._insert,
             statements._MOVE: self._move,
@@ -56,15 +63,21 @@ class SimDatabase:
             statements._READ_CHUNK: self._read_chunk,
             statements._INSERT_CHUNK: self._insert_chunk,
             statements._MOVE_CHUNK: self._move_chunk,
-            statements._CLEAN: lambda _: _changed(0),
-            statements._SAME_TRANSACTION: lambda _: _Answer([(True,)]),
-            statements._COMMITTED: lambda _: _Answer([(False,)]),
-            barriers._LOCK: lambda _: _Answer([(True,)]),
+            statements._CLEAN: self._clean,
+            statements._FORGET_CHUNKS: self._forget_chunks,
+            statements._HOLDERS: lambda _: _Answer(list(self.holders.items())),
+            statements._SAME_TRANSACTION: lambda asked: _Answer(
+                [(bool(self._depth) and asked[0] == str(self._xid),)]
+            ),
+            statements._COMMITTED: lambda asked: _Answer(
+                [(asked[0] in self.committed,)]
+            ),
+            barriers._LOCK: lambda _: _Answer([(not self.truncating,)]),
             barriers._MET: self._meet,
             barriers._ARRIVE: self._arrive,
             barriers._ARRIVED: self._arrived,
             barriers._LEAVE: self._leave,
-            barriers._FORGET: lambda _: _changed(0),
+            barriers._FORGET: self._forget,
         }
 
     @contextmanager
@@ -86,11 +99,20 @@ class SimDatabase:
             raise
         finally:
             self._depth -= 1
+        self.committed.add(str(self._xid))
         if not self._depth:
             self.applied.update(self.applying)
             self.applying.clear()
 
+    @property
+    def barriers(self) -> int:
+        """Return how many arrivals and runs are kept."""
+        return len(self._met)
+
     def execute(self, _tx: object, statement: str, values: Any = ()) -> _Answer:
+        if "pg_terminate_backend" in statement:
+            del self.holders[values[0]]
+            return _changed(1)
         return self._answers[statement](values)
 
     def _read(self, key: tuple[Any, ...]) -> _Answer:
@@ -132,9 +154,20 @@ class SimDatabase:
         self._chunks[tuple(key)] = index
         return _changed(1)
 
+    def _clean(self, values: tuple[Any, ...]) -> _Answer:
+        *_, below, most = values
+        self.limits.append((below, most))
+        return _changed(self.old_chunks)
+
+    def _forget_chunks(self, key: tuple[Any, ...]) -> _Answer:
+        gone = [one for one in self._chunks if one[:3] == tuple(key)]
+        for one in gone:
+            del self._chunks[one]
+        return _changed(len(gone))
+
     def _meet(self, values: tuple[Any, ...]) -> _Answer:
-        name, partition = values[:4], values[-1]
-        met = {one[-1] for one in self._met if one[:4] == tuple(name)}
+        *name, told, partition = values
+        met = {one[-1] for one in self._met if _is_same(one, tuple(name), told)}
         return _Answer([(one,) for one in sorted(met & {_RAN, partition})])
 
     def _arrive(self, values: tuple[Any, ...]) -> _Answer:
@@ -143,21 +176,54 @@ class SimDatabase:
 
     def _arrived(self, asked: Any) -> _Answer:
         place = int(asked["lsn"]), int(asked["seq_id"])
-        where = asked["group"], asked["topic"]
+        where, source = (asked["group"], asked["topic"]), asked["source"]
         there = {
             one[-1]
             for one in self._met
-            if one[:2] == where and one[-1] >= 0 and (int(one[2]), int(one[3])) >= place
+            if one[:2] == where
+            and one[-1] >= 0
+            and (int(one[2]), int(one[3])) >= place
+            and (one[4] in {source, ""} or not source)
         }
         there |= {
             key[2]
             for key, row in self._state.items()
-            if key[:2] == where and (int(row[1]), int(row[2])) >= place
+            if key[:2] == where
+            and (int(row[1]), int(row[2])) >= place
+            and (row[5] in {source, None} or not source)
         }
         return _Answer([(one,) for one in sorted(there)])
 
     def _leave(self, values: tuple[Any, ...]) -> _Answer:
+        *name, told = values
         self._met = {
-            one for one in self._met if one[:4] != tuple(values[:4]) or one[-1] == _RAN
+            one
+            for one in self._met
+            if not _is_same(one, tuple(name), told) or one[-1] == _RAN
         }
         return _changed(1)
+
+    def _forget(self, asked: Any) -> _Answer:
+        """Keep the newest runs, and those that some partition is not past."""
+        where, source = (asked["group"], asked["topic"]), asked["source"]
+        runs = sorted(
+            ((int(one[2]), int(one[3])), one)
+            for one in self._met
+            if one[:2] == where and one[4:] == (source, _RAN)
+        )
+        past = [
+            (int(row[1]), int(row[2]))
+            for key, row in self._state.items()
+            if key[:2] == where
+            and key[2] < asked["partitions"]
+            and (row[5] or "") == source
+        ]
+        for place, one in runs[: -asked["kept"] or None]:
+            if sum(at >= place for at in past) == asked["partitions"]:
+                self._met.remove(one)
+        return _changed(0)
+
+
+def _is_same(one: tuple[Any, ...], name: tuple[Any, ...], told: str) -> bool:
+    """Return whether it is that barrier; a source may not have been told yet."""
+    return one[:4] == name[:4] and (one[4] in {name[4], ""} or not told)

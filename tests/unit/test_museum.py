@@ -2,6 +2,7 @@
 
 import ast
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.museum.tree import ROOT, Tree
 from tests.mutation.__main__ import MeasuredModule
 from tests.mutation.modules import MODULES
 from tests.mutation.operators import changes
+from tests.mutation.preload import Preload
 from tests.mutation.survivors import explained
 
 MUTANTS = list(mutants())
@@ -83,6 +85,21 @@ def test_what_does_not_end_is_killed(project: Path) -> None:
     with Tree.copied(project) as tree, tree.broken("m.py", endless):
         outcome = trial.tried(tree.root, ["test_m.py"], cpu_s=1, wall_s=60.0)
     assert outcome.killer == trial.TIMEOUT
+
+
+def test_a_trial_loads_what_its_mutant_reaches_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    preload = Preload(ROOT)
+    preload.load(["tests/unit/pipeline/test_loop.py", "tests/unit/test_lsn.py"])
+    kept = preload.untouched("walstream/pipeline/ledger.py")
+    assert {"walstream.lsn", "walstream.pipeline.pgoutput.decode"} <= kept
+    broken = {"walstream.pipeline.ledger", "walstream.pipeline.loop"}
+    assert not broken & kept
+    assert not [name for name in kept if name.startswith("tests.")]
+    package = preload.untouched("walstream/pipeline/pgoutput/__init__.py")
+    assert "walstream.pipeline.pgoutput.decode" not in package
 
 
 def test_a_change_is_made_alone_and_named() -> None:

@@ -203,6 +203,8 @@ def test_reader_ignores_unknown_fields() -> None:
         VECTORS[5][0].replace(b'"partitions":4', b'"partitions":-1'),
         VECTORS[5][0].replace(b'"partitions":4', b'"partitions":100001'),
         VECTORS[6][0].replace(b'"snapshot":true', b'"snapshot":1'),
+        VECTORS[0][0].replace(b'"seq_id":0', b'"seq_id":-1'),
+        VECTORS[5][0].replace(b'["id","n","v"]', b'["id",7,"v"]'),
         VECTORS[0][0][:-1],
         b"",
         b"null",
@@ -221,3 +223,53 @@ def test_format_is_registered_by_its_name() -> None:
     assert isinstance(encoder, OpEncoder)
     assert isinstance(encoder, LineEncoder)
     assert encoder.truncates
+    assert list(encoder.texts) == [0, 1, 2]
+
+
+def test_a_row_of_before_may_lack_a_value() -> None:
+    row: Row = ["1", OMITTED, "x"]
+    op = ReplicationOp(Kind.INSERT, T, 5, 2**32, new=row, absent=True, snapshot=True)
+    record = OpEncoder(T).encode(op)
+    assert record.endswith(
+        b'{"Insert":["1",null,"x"]},"snapshot":true,"absent":{"new":["n"]}}'
+    )
+    assert decode(record).new == row
+
+
+def test_a_truncate_of_before_is_one() -> None:
+    op = ReplicationOp(Kind.TRUNCATE, T, 5, 2**32, partitions=4, snapshot=True)
+    record = OpEncoder(T).encode(op)
+    assert record.endswith(b'"op":"Truncate","snapshot":true,"partitions":4}')
+
+
+def test_as_many_partitions_as_kafka_bears_are_read() -> None:
+    record = VECTORS[5][0].replace(b'"partitions":4', b'"partitions":100000')
+    assert decode(record).partitions == 100_000
+
+
+ONE = Table("public", "t", ("v",))
+COPIED = [(b"a b", "a b"), (b"N", "N"), (rb"\N", None), (b"", ""), (b"\xc3\xa9%", "é%")]
+
+
+@pytest.mark.parametrize(
+    "line", [rb"\\", rb"\\N", rb"\v", rb"a\\b", b'"', b"\x01", rb"\N\\"]
+)
+def test_a_line_whose_values_have_to_be_looked_at_is_not_encoded(line: bytes) -> None:
+    assert OpEncoder(ONE).encode_lines(line + b"\n", 5, 2**32) is None
+
+
+def test_lines_of_a_table_without_columns_are_not_encoded() -> None:
+    assert OpEncoder(Table("public", "t", ())).encode_lines(b"\n", 5, 0) is None
+
+
+@pytest.mark.parametrize(("line", "value"), COPIED)
+def test_any_other_line_is_encoded_as_its_row(line: bytes, value: str | None) -> None:
+    table = Table("s%d", "t%b", ("a%",))
+    op = ReplicationOp(Kind.INSERT, table, 5, 2**32, new=[value], snapshot=True)
+    encoded = OpEncoder(table).encode_lines(line + b"\n", 5, 2**32)
+    assert encoded == [OpEncoder(table).encode(op)]
+
+
+def test_lines_that_are_no_unicode_are_refused() -> None:
+    with pytest.raises(UnicodeDecodeError):
+        OpEncoder(ONE).encode_lines(b"\xff\n", 5, 0)

@@ -102,6 +102,9 @@ def test_what_is_abandoned_is_not_called_sent() -> None:
     assert ledger.advance() == 200
     assert ledger.idle
     assert given.out == []
+    given.left = 1  # the backfill reads them anew
+    turn(inset, 300)
+    assert [record.lsn for record in sink.sent] == [199, 299]
 
 
 def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
@@ -109,10 +112,11 @@ def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
     given = Given(3)
     sink = faulty(MemorySink(), send=[None, Reject(error)])
     inset = Interleave(ledger := Fanout([sink], 100), given)
-    turn(inset, 200)
+    assert not turn(inset, 200)
     assert given.errors == [error]
     assert given.out == []
     assert ledger.advance() == 200
+    assert turn(inset, 300)
 
 
 def test_every_sink_knows_the_table_before_its_rows_come() -> None:
@@ -149,3 +153,39 @@ def test_rows_wait_until_what_they_saw_may_be_given() -> None:
     assert turn(inset, 300)
     assert asked == [199, 199]
     assert [record.lsn for record in sink.sent] == [199]
+
+
+def test_rows_come_in_no_turn_that_did_not_begin() -> None:
+    given, sink = Given(1), MemorySink()
+    inset = Interleave(Fanout([sink], 100), given)
+    moved = [inset.moved]
+    assert inset.let_in(200)
+    assert (sink.sent, inset.waiting) == ([], False)
+    moved.append(inset.moved)
+    turn(inset, 200)
+    moved.append(inset.moved)
+    inset.begin_turn(closed=False)
+    moved.append(inset.moved)
+    assert moved == [False, False, True, False]
+
+
+def test_tables_whose_rows_are_still_to_come_are_named() -> None:
+    inset = Interleave(Fanout([MemorySink()], 100), Given(1))
+    assert inset.open is True
+    assert list(inset.pending(3)) == ["public.t"]
+    assert list(inset.pending(0)) == []
+    turn(inset, 200)
+    assert list(inset.pending(3)) == []
+    nothing = Interleave(Fanout([MemorySink()], 100), None)
+    assert nothing.open is False
+    assert list(nothing.pending(3)) == []
+
+
+def test_the_stream_goes_on_behind_the_last_row() -> None:
+    """When the row was taken that found no more room after it, too."""
+    given = Given(2)
+    sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=2)
+    inset = Interleave(Fanout([sink], 100), given)
+    assert not turn(inset, 200)
+    assert not inset.waiting
+    assert len(given.out) == 1

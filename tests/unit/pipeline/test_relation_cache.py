@@ -5,10 +5,13 @@ import os
 from dataclasses import replace
 
 import psutil
+import pytest
 
+from walstream.errors import HistoryError
 from walstream.formats.context import Context
-from walstream.op import Table
+from walstream.op import ColumnFacts, Table
 from walstream.pipeline.assembler import Assembler
+from walstream.pipeline.column_history import FactHistory, shape_of
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.pgoutput import Begin, Column, Insert, Relation
 from walstream.pipeline.relation_cache import Relations
@@ -177,3 +180,129 @@ def test_another_modifier_makes_another_table() -> None:
     assert first.modifiers == (327686,)
     assert described(327686) is first
     assert described(327687).modifiers == (327687,)
+
+
+def test_a_third_that_comes_with_two_leaves_the_first_a_table() -> None:
+    relations = Relations()
+    for oid in (1, 2, 3):
+        relations.describe(relation("id*", oid=oid), NO_KEYS, PLACE)
+    assert 1 in relations.shapes
+    assert 2 not in relations.shapes
+    assert relations.missing(2, PLACE).relation.oid == 2
+
+
+@pytest.mark.parametrize(
+    ("second", "place"), [(1, PLACE), (1, (100, 5)), (2, (100, 5)), (2, (200, 0))]
+)
+def test_what_was_not_described_together_is_ready_at_once(
+    second: int, place: tuple[int, int]
+) -> None:
+    relations = Relations()
+    relations.describe(relation("id*"), NO_KEYS, PLACE)
+    relations.describe(relation("id*", oid=second), NO_KEYS, place)
+    assert {1, second} <= relations.shapes.keys()
+
+
+def partitioned() -> KeyHistory:
+    """Make keys of a table of which a sink wants another partition key from 200 on."""
+    return KeyHistory([KeySet(0, ("id",)), KeySet(200, ("id",), ("v",))])
+
+
+@pytest.mark.parametrize(("lsn", "split"), [(100, (0,)), (200, (0, 1)), (300, (0, 1))])
+def test_a_partition_key_counts_from_its_lsn_on(
+    lsn: int, split: tuple[int, ...]
+) -> None:
+    relations = Relations()
+    relations.reach(lsn)
+    relations.describe(relation("id*", "v"), partitioned(), (lsn, 0))
+    assert relations.shapes[1].split == split
+    relations.reach(lsn + 100)
+    assert relations.shapes[1].split == (0, 1)
+
+
+def test_what_no_key_changes_is_made_once() -> None:
+    relations = Relations()
+    relations.reach(100)
+    relations.describe(relation("id*", "v"), partitioned(), PLACE)
+    before = relations.shapes[1]
+    relations.reach(199)
+    assert relations.shapes[1] is before
+    relations.reach(200)
+    after = relations.shapes[1]
+    assert after is not before
+    relations.reach(300)
+    assert relations.shapes[1] is after
+
+
+def test_a_root_goes_by_the_key_of_its_first_row_s_place() -> None:
+    history = rooted((0, 0), (200, 0), (200, 1))
+    relations = Relations()
+    relations.reach(100)
+    relations.describe(relation("a", "b*", "c"), history, PLACE)
+    keys = []
+    for lsn in (200, 201):
+        relations.reach(lsn)
+        keys.append(relations.shapes[1].table.key)
+    assert keys == [(1,), (2,)]
+    replayed = Relations()
+    replayed.reach(200)
+    described = relation("a", "b*", "c")
+    assert replayed.describe(described, history, (200, 0)).key == (1,)
+    assert replayed.describe(described, history, (200, 1)).key == (2,)
+
+
+def test_a_key_that_is_not_known_any_more_keys_no_row() -> None:
+    sets = [
+        KeySet(0, ("id",), (), ("id", "v"), 1),
+        KeySet(200, ("x", "id"), (), ("id", "v", "x"), 1),
+    ]
+    relations = Relations()
+    relations.reach(100)
+    relations.describe(relation("id", "v", identity="f"), KeyHistory(sets), PLACE)
+    assert relations.shapes[1].table.key == (0,)
+    relations.reach(200)
+    assert 1 not in relations.shapes
+    with pytest.raises(HistoryError, match="a row at 0/C8"):
+        relations.missing(1, (200, 0))
+
+
+def facts_of(*places: tuple[int, int]) -> FactHistory:
+    """Make facts of a column that has another default from each place on."""
+    facts = FactHistory()
+    for number, place in enumerate(places):
+        learned = [ColumnFacts(default=str(number))]
+        facts.learn(place, shape_of(relation("id*")), learned)
+    return facts
+
+
+def default(table: Table) -> str | None:
+    return table.facts[0].default
+
+
+def test_facts_count_from_their_place_on() -> None:
+    facts, found = facts_of((0, 0), (200, 0), (300, 2)), []
+    relations = Relations()
+    relations.reach(100)
+    assert relations.describe(relation("id*"), NO_KEYS, PLACE).facts == ()
+    found.append(default(relations.describe(relation("id*"), NO_KEYS, PLACE, facts)))
+    for lsn in (200, 300, 301):
+        relations.reach(lsn)
+        found.append(default(relations.shapes[1].table))
+    assert found == ["0", "1", "1", "2"]
+    replayed = Relations()
+    replayed.reach(300)
+    for seq_id, expected in ((0, "1"), (2, "2")):
+        table = replayed.describe(relation("id*"), NO_KEYS, (300, seq_id), facts)
+        assert default(table) == expected
+
+
+def test_facts_that_are_learned_count_from_their_row_on() -> None:
+    relations = Relations()
+    relations.reach(100)
+    relations.describe(relation("id*"), NO_KEYS, PLACE, facts_of((0, 0)))
+    learned = facts_of((0, 0), (100, 3))
+    assert default(relations.learn(1, learned, (100, 2))) == "0"
+    assert default(relations.learn(1, learned, (100, 3))) == "1"
+    assert default(relations.shapes[1].table) == "1"
+    # a description that brings none goes on with them
+    assert default(relations.describe(relation("id*"), NO_KEYS, (100, 4))) == "1"

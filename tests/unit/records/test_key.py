@@ -47,6 +47,34 @@ def test_a_key_is_made_of_the_key_columns(name: str, one: str, two: str) -> None
         assert key(form(name, (0, 1)), row, Kind.DELETE) == two.encode()
 
 
+@pytest.mark.parametrize("name", sorted(set(KEY_FORMS) - {"event"}))
+@pytest.mark.parametrize("indexes", [(0,), (0, 1), (2, 0, 1)])
+def test_texts_without_an_escape_are_a_key_with_what_is_around_them(
+    name: str, indexes: tuple[int, ...]
+) -> None:
+    """Rows that are copied as text have their keys made so."""
+    made, row = form(name, indexes), ["1", "x", "z"]
+    before, between, behind = (text.decode() for text in made.around)
+    joined = before + between.join(row[index] for index in indexes) + behind
+    assert key(made, row) == joined.encode()
+    assert made.columns == indexes
+    assert not made.null
+
+
+def test_a_column_that_was_not_sent_has_the_name_that_the_database_knows() -> None:
+    renamed = Table("s", "t", ("a", "b"), (0,), (), ("c", "d"))
+    made = KEY_FORMS["json"](renamed, (0,), ORIGIN)
+    with pytest.raises(HistoryError, match=r"\['c'\]"):
+        key(made, [OMITTED, "x"], Kind.DELETE)
+
+
+@pytest.mark.parametrize("indexes", [(0,), (0, 1)])
+def test_a_value_that_json_cannot_write_is_refused(indexes: tuple[int, ...]) -> None:
+    row: list[Any] = [object(), "x", None]
+    with pytest.raises(TypeError):
+        key(form("json", indexes), row)
+
+
 def test_an_update_has_the_key_of_its_new_row() -> None:
     op = ReplicationOp(Kind.UPDATE, Table("s", "t", ()), 1, 0, old=["1"], new=["2"])
     assert form("json", (0,)).render(op) == b'["2"]'

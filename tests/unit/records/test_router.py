@@ -2,6 +2,7 @@
 
 import pytest
 
+from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError, HistoryError
 from walstream.formats.context import SourceOrigin
 from walstream.formats.debezium import names
@@ -11,6 +12,7 @@ from walstream.records.router import (
     RoutingRules,
     TopicMapping,
     Unmapped,
+    is_pattern,
     matches,
     topic_part,
     underscored,
@@ -202,7 +204,15 @@ def test_partition_key_that_the_table_lacks_stops() -> None:
 
 @pytest.mark.parametrize(
     ("name", "spelled"),
-    [("t", "t"), ("a b$", "a_b_"), ("é", "_"), ("\U0001f600x", "__x"), ("_-.", "_-.")],
+    [
+        ("t", "t"),
+        ("a b$", "a_b_"),
+        ("é", "_"),
+        ("\U0001f600x", "__x"),
+        ("_-.", "_-."),
+        ("\uffff", "_"),
+        ("\U00010000", "__"),
+    ],
 )
 def test_a_name_is_spelled_as_debezium_does(name: str, spelled: str) -> None:
     assert underscored(name) == spelled == names.topic("", "", name)
@@ -213,3 +223,78 @@ def test_topics_of_tables_are_known_once_they_were_asked_for() -> None:
     topic = made.topic("public", "t") or ""
     assert all(map(made.serves, ("mapped", "rest", topic)))
     assert not made.serves("other")
+
+
+def configured(**options: object) -> RoutingRules:
+    return RoutingRules.of(RoutedSink.model_validate(options))
+
+
+def test_the_rules_are_those_of_the_configured_sink() -> None:
+    rules = configured(
+        topic="{table}",
+        fallback_topic="rest",
+        key="pkey",
+        strict=True,
+        topics={
+            "s.t": {"name": "x", "partition_key": ["b", "a"]},
+            "s.u": {"name": "y"},
+        },
+    )
+    assert (rules.template, rules.fallback) == ("{table}", "rest")
+    assert (rules.key, rules.strict) == ("pkey", True)
+    assert rules.mappings == {
+        "s.t": TopicMapping("x", ("b", "a")),
+        "s.u": TopicMapping("y"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("sink_format", "topic"), [("op", "s.a_x20_b"), ("debezium", "s.a_b")]
+)
+def test_a_name_is_spelled_as_the_format_has_it(sink_format: str, topic: str) -> None:
+    made = Router("app", configured(format=sink_format))
+    assert made.topic("s", "a b") == topic
+
+
+def test_a_table_may_be_one_that_no_configuration_names() -> None:
+    assert not configured().strict
+    assert not RoutingRules({}, TEMPLATE, "").strict
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"), [("s.t", False), ("s.*", True), ("t?", True), ("", False)]
+)
+def test_what_has_a_wildcard_is_a_pattern(name: str, pattern: bool) -> None:
+    assert is_pattern(name) is pattern
+
+
+def test_the_partition_keys_of_a_topic_are_those_of_its_tables_alone() -> None:
+    made = router(
+        {
+            "s.t": TopicMapping("x", ("a",)),
+            "s.*": TopicMapping("x", ("b", "c")),
+            "s.u": TopicMapping("x"),
+            "s.v": TopicMapping("y", ("d",)),
+        }
+    )
+    assert made.partition_keys("x") == {"s.t": ("a",), "s.*": ("b", "c")}
+
+
+def test_a_name_as_long_as_kafka_allows_is_a_topic() -> None:
+    assert router(template="{table}").topic("s", "x" * 249) == "x" * 249
+
+
+def test_a_table_without_a_partition_key_has_the_key_of_its_row() -> None:
+    table = Table("s", "t", ("a", "b"), key=(1,))
+    for one in (router({"s.t": TopicMapping("x")}), router()):
+        route = one.route(table, ORIGIN)
+        assert route is not None
+        assert route.key.columns == (1,)
+
+
+def test_a_topic_of_tables_and_nothing_else_is_served() -> None:
+    made = router({"public.m": TopicMapping("mapped")})
+    assert not made.serves("public.t")
+    made.topic("public", "t")
+    assert made.serves("public.t")
+    assert made.serves("mapped")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from consumer.mirror.row_position import Decides, decides
+from consumer.mirror.row_position import Decides, decides, number_of
+from tests.support.loads.envelope import envelope, read, record
 from tests.support.loads.op import Texts, make
 from walstream.op import Kind
 
@@ -42,3 +43,15 @@ def test_a_key_that_other_columns_may_have_made_is_in_doubt(
 ) -> None:
     assert ask(raw, {"c": text}) is Decides.MAYBE
     assert ask(raw, {"c": text}, ask=False) is Decides.YES
+
+
+def test_the_insert_of_a_key_that_was_written_anew_is_newer_than_its_delete() -> None:
+    """Debezium gives both one LSN and one order; where the keys are one, it stays."""
+    gone = read(record(envelope("d", before={"id": 1}, lsn=5, order=7)))
+    there = read(record(envelope("c", after={"id": 1}, lsn=5, order=7)))
+    assert number_of(gone) < number_of(there)
+
+
+def test_walstreams_own_number_orders_the_ops_of_a_row() -> None:
+    op = make(Kind.DELETE, "public.t", old=KEY, seq_id=7)
+    assert number_of(op) == 7

@@ -28,6 +28,7 @@ from consumer.state.position import AppliedPosition, SnapshotChunk
 from consumer.state.truncate_barrier import Barrier, Turn
 from tests.support.loads.envelope import envelope
 from tests.support.loads.op_record import backfilled, insert, truncate
+from tests.support.runtime import altered
 from tests.unit.consumer.state.test_plan import messages, rows_of
 
 _ROW = ["1", "1"]
@@ -72,6 +73,23 @@ def test_debeziums_own_positions_move_none() -> None:
     outcome = reached(plan, _BEFORE, 3)
     assert (outcome.kept.position, outcome.kept.next_offset) == (position, 3)
     assert not outcome.chunks
+
+
+def test_debeziums_positions_hide_none_of_walstreams() -> None:
+    """In a topic that walstream took over."""
+    first = rows_of(envelope("c", after={"id": 1}, lsn=900))
+    read = [*first, *messages([None, insert(8, 0, _ROW)])[1:]]
+    plan = Planner(Place("t", 0), _BEFORE.position, "1/db/0", lambda _: NEVER).plan(
+        read, 0, 9
+    )
+    outcome = reached(plan, _BEFORE, 2)
+    assert (outcome.kept.position, outcome.kept.next_offset) == ((8, 0), 2)
+
+
+def test_what_a_handler_raised_is_not_shown_with_it() -> None:
+    """It may hold a row's value."""
+    (op,) = plan_of(1).ops
+    assert "4711" not in str(Raised(op, ValueError("4711")))
 
 
 def plan_of(count: int) -> BatchPlan:
@@ -128,6 +146,7 @@ def test_an_op_whose_handler_only_returned_its_work_is_not_taken_for_handled(
     with pytest.raises(Raised) as raised:
         run(**{name: returned})
     assert raised.value.count == 1  # and so it does not come again in halves
+    assert raised.value.op.lsn == 4
     assert said in str(handler_failed(raised.value.op, raised.value.cause))
 
 
@@ -152,6 +171,30 @@ def test_only_a_transaction_that_failed_is_done_again_up_to_its_op(
     error = getattr(stopped.value, "cause", stopped.value)
     assert isinstance(error, TransactionEnded)
     assert error.lsn == 5
+    assert getattr(stopped.value, "count", 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (TransactionStatus.IDLE, TransactionEnded),
+        (TransactionStatus.INERROR, Raised),
+    ],
+)
+def test_a_batch_is_asked_for_its_transaction_as_an_op_is(
+    status: TransactionStatus, kind: type[Exception]
+) -> None:
+    tx = OpenTransaction()
+
+    def handle(_: Transaction, __: object) -> None:
+        tx.pgconn.transaction_status = status
+
+    with pytest.raises(kind) as stopped:
+        run(tx, batch_handler=handle)
+    error = getattr(stopped.value, "cause", stopped.value)
+    assert isinstance(error, TransactionEnded)
+    assert error.lsn == 4
+    assert getattr(stopped.value, "count", 2) == 2
 
 
 @pytest.mark.parametrize("name", ["handler", "batch_handler"])
@@ -215,6 +258,14 @@ def test_the_state_moves_with_the_effects() -> None:
     state = KeptState()
     run(state=state, handler=lambda *_: state.done.append("handled"))
     assert state.done == ["handled", "handled", "chunks", "cleaned", "moved"]
+    assert state.row is not None
+    assert (state.row.position, state.row.next_offset) == ((5, 0), 2)
+
+
+def test_the_state_moves_with_the_effects_of_a_batch() -> None:
+    state = KeptState()
+    run(state=state, batch_handler=lambda _, ops: state.done.append(f"{len(ops)}"))
+    assert state.done == ["2", "chunks", "cleaned", "moved"]
     assert state.row is not None
     assert (state.row.position, state.row.next_offset) == ((5, 0), 2)
 
@@ -316,6 +367,7 @@ def test_time_that_is_up_and_a_stop_end_a_batch_behind_the_op_at_hand() -> None:
             lambda stopping=stopping: stopping,  # type: ignore[misc]  # its own
         )
         tx = cast("Transaction", OpenTransaction())
-        outcome = batch.run(tx, plan_of(2), KnownState(_BEFORE, _BEFORE, {}))
+        with altered(monotonic=lambda: 5.0):
+            outcome = batch.run(tx, plan_of(2), KnownState(_BEFORE, _BEFORE, {}))
         assert (outcome.handled, outcome.complete) == (1, False)
         assert outcome.kept.next_offset == 1

@@ -78,3 +78,38 @@ def test_a_password_with_an_at_sign_is_not_shown() -> None:
     assert "hunter2" in str(refused.value)
     assert "hunter2" not in refusal(refused.value)
     assert "%40" in refusal(refused.value)
+
+
+def test_a_session_begins_outside_of_a_transaction_and_says_who_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: dict[str, Any] = {}
+    made = object()
+
+    def opened(whole: str, **options: Any) -> object:
+        given.update(conninfo_to_dict(whole), **options)
+        return made
+
+    monkeypatch.setattr(psycopg, "connect", opened)
+    assert connect("host=h keepalives_idle=7", "g" * 80) is made
+    assert given["autocommit"] is True
+    assert given["client_encoding"] == "utf8"
+    assert given["keepalives_idle"] == "7"
+    assert given["fallback_application_name"] == "consumer " + "g" * 54
+    connect("host=h", "g")
+    idle, interval, count = (
+        int(given[f"keepalives_{name}"]) for name in ("idle", "interval", "count")
+    )
+    # a server that vanished is noticed within a minute
+    assert 30 < idle + interval * count <= 60
+
+
+def test_words_of_a_server_that_cannot_be_reached_are_shown() -> None:
+    assert refusal(psycopg.OperationalError("no such host: h")) == "no such host: h"
+
+
+@pytest.mark.parametrize("error", [errors.ConnectionException(), psycopg.Error()])
+def test_a_class_of_errors_passes_and_one_without_a_code_does_not(
+    error: psycopg.Error,
+) -> None:
+    assert passes(error, _OPEN) is isinstance(error, errors.ConnectionException)

@@ -9,6 +9,7 @@ from psycopg.pq import TransactionStatus
 from consumer.handler import Transaction
 from consumer.state import connection_pool
 from consumer.state.connection_pool import Connections
+from tests.support.runtime import altered
 
 
 @dataclass
@@ -82,6 +83,20 @@ def test_those_that_rest_for_long_are_closed(
     lender.give_back(lender.take())
     assert made[0].closed
     assert not made[1].closed
+
+
+@pytest.mark.parametrize(("seconds", "closed"), [(60.0, False), (60.5, True)])
+def test_one_may_rest_for_a_minute(
+    made: list[Fake], seconds: float, *, closed: bool
+) -> None:
+    lender = Connections("", "g")
+    old, used = lender.take(), lender.take()
+    now = 1000.0
+    with altered(monotonic=lambda: now):
+        lender.give_back(old)
+        now += seconds
+        lender.give_back(used)
+    assert [one.closed for one in made] == [closed, False]
 
 
 def test_those_that_come_back_after_the_end_are_closed(made: list[Fake]) -> None:

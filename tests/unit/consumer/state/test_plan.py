@@ -114,7 +114,7 @@ def test_rows_of_a_snapshot_that_is_long_past_come_again_in_vain(
     newer: ReplicationOp,
 ) -> None:
     old, late = (backfilled(5, chunk, 0, ["1", "1"]) for chunk in (1, 2))
-    near = backfilled((1 << 30) + 1, 3, 0, ["1", "1"])
+    near = backfilled(1 << 30, 3, 0, ["1", "1"])
     found = planner()
     found.reach = newer.lsn if newer.snapshot else 0
     taken = seqs(found.plan(messages([newer, old, near, late]), 0, 9))
@@ -139,6 +139,18 @@ def test_an_op_that_is_to_be_alone_shares_no_batch() -> None:
         [(3, 0)],
         [(4, 0)],
     ]
+
+
+def test_others_share_a_batch_where_one_is_to_be_alone() -> None:
+    found = planner(alone=range(2, 3))
+    read = messages([row(lsn) for lsn in range(1, 6)])
+    starts = (0, 2, 3)
+    assert [len(seqs(found.plan(read, start, 9))) for start in starts] == [2, 1, 2]
+
+
+def test_no_op_is_alone_without_need() -> None:
+    found = Planner(_PLACE, NOTHING, "1/db/0", lambda _: NEVER)
+    assert len(seqs(found.plan(messages([row(1), row(2)]), 0, 9))) == 2
 
 
 def test_poison_ends_a_batch_and_is_one() -> None:

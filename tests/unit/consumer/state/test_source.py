@@ -15,12 +15,18 @@ from consumer.state.source import AcceptSource, accepts, foreign_source
         (True, "1/db/3", True),
         (True, "9/db/0", True),
         (True, "1/db/1", False),  # an earlier history: a replay
+        (True, "1/db/2", True),
+        (True, "1/db/none", True),  # it is not known which is the earlier one
     ],
 )
 def test_only_what_is_accepted_goes_on(
     accepted: AcceptSource, named: str, *, goes_on: bool
 ) -> None:
     assert accepts(accepted, "1/db/2", named) is goes_on
+
+
+def test_a_source_of_which_no_history_is_known_has_no_earlier_one() -> None:
+    assert accepts(True, "1/db/none", "1/db/1")
 
 
 def test_the_error_tells_both_ways_out() -> None:

@@ -53,3 +53,19 @@ def test_what_is_read_still_counts_as_far_as_it_was_sent() -> None:
     portion.undelivered += 1
     offsets.sent(portion, 8, OffsetMetadata("t"))
     assert offsets.advance() == 8
+
+
+def test_what_the_group_had_noted_is_known_until_more_is_delivered() -> None:
+    noted = OffsetMetadata("t", "a")
+    offsets = Offsets(noted)
+    assert offsets.reached_note == noted
+    assert offsets.begin(7).note == noted
+    assert offsets.reached_note == noted
+
+
+def test_a_first_offset_that_never_comes_as_a_record_is_passed_over() -> None:
+    for stored in (None, 0):
+        offsets = Offsets()
+        offsets.stored = stored
+        offsets.pass_over(1)
+        assert offsets.due == 1

@@ -23,6 +23,15 @@ def test_a_name_that_no_server_gives_is_left_out() -> None:
     assert read(written) == OffsetMetadata("id")
 
 
+@pytest.mark.parametrize(("length", "whole"), [(2000, True), (2001, False)])
+def test_a_note_may_be_half_as_long_as_brokers_take(
+    length: int, *, whole: bool
+) -> None:
+    frame = len(OffsetMetadata("id", "").written())
+    note = OffsetMetadata("id", "s" * (length - frame))
+    assert read(note.written()) == (note if whole else OffsetMetadata("id"))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -33,6 +42,8 @@ def test_a_name_that_no_server_gives_is_left_out() -> None:
         '{"topic": 1}',
         '{"table": "x"}',
         '{"table": [1, 2]}',
+        '{"table": [1, "b"]}',
+        '{"table": ["a", null]}',
         '{"table": {"a": 1, "b": 2, "c": 3}}',
         "[" * 4096,  # the longest that a broker keeps
     ],
