@@ -13,6 +13,7 @@ import confluent_kafka
 import structlog
 from confluent_kafka.admin import AdminClient
 
+from consumer.state import advisory_lock
 from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
 from tests.simulation.kafka import SimAdmin, SimCluster, SimProducer
 from tests.simulation.reader import SimReader
@@ -124,6 +125,9 @@ def _capture(*_: object, **__: object) -> SimCapture:
     return SimCapture()
 
 
+_lock_key: Final = cache(advisory_lock.lock_key)
+
+
 def _lock(folder: Path) -> SimLock:
     return SimLock(parts.disk, folder)
 
@@ -160,7 +164,17 @@ def replaced() -> list[tuple[object, object]]:
         (slots.drop, _of("server", "drop")),
         (slots.copy, _of("server", "copy")),
         (capture.Capture, _capture),
+        (advisory_lock.lock_key, _lock_key),
     ]
+
+
+class _Mute:
+    """A logger that says nothing, for nothing: structlog's binds itself to say that."""
+
+    def _say(self, *_: object, **__: object) -> None:
+        pass
+
+    debug = info = warning = error = exception = log = _say
 
 
 @contextmanager
@@ -168,24 +182,21 @@ def installed() -> Iterator[None]:
     """Replace them, in all modules that are loaded, until the end of the block."""
     before: list[tuple[Any, str, object]] = []
     fakes = {id(real): fake for real, fake in replaced()}
-    loaded = [one for name, one in sys.modules.items() if name.startswith("walstream")]
-    for module in loaded:
+    mute = _Mute()
+    logger = type(structlog.get_logger())
+    for title, module in list(sys.modules.items()):
+        if not title.startswith(("walstream", "consumer")):
+            continue
         for name, found in list(vars(module).items()):
-            fake = fakes.get(id(found))
+            fake = mute if type(found) is logger else fakes.get(id(found))
             if fake is not None:
                 before.append((module, name, found))
                 setattr(module, name, fake)
-    logging = structlog.get_config()
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(50),
-        cache_logger_on_first_use=False,
-    )
     try:
         yield
     finally:
         for module, name, found in before:
             setattr(module, name, found)
-        structlog.configure(**logging)
 
 
 _ = AdminClient, ordered_producer

@@ -13,11 +13,12 @@ from tests.simulation.world import Process, World
 
 LIMIT: Final = 1_048_588
 DENIED: Final = "b"  # the sink whose rights are taken away
-_QUEUE: Final = 12  # records of a producer: few, so that it is full now and then
+_QUEUE: Final = 8  # records of a producer: few, so that it is full now and then
 _NONE_LEFT: Final = KafkaError._PURGE_QUEUE
 _IN_FLIGHT: Final = KafkaError._PURGE_INFLIGHT
 _TIMED_OUT: Final = KafkaError._TIMED_OUT
 _BATCH: Final = 4
+_DELAYS: Final = (0.0005, 0.001, 0.003, 0.01)  # seconds
 
 
 class Record(NamedTuple):
@@ -99,7 +100,8 @@ class SimCluster:
 
     def append(self, record: Record) -> None:
         self.topics[record.topic].partitions[record.partition].append(record)
-        self.world.note(f"append {record.topic} {record.partition} {record.value!r}")
+        value = record.value or b""
+        self.world.note(f"append {record.topic} {record.partition}", value)
         self.appended(record)
 
     def delay(self, topic: str, partition: int) -> float:
@@ -107,7 +109,7 @@ class SimCluster:
         draw = self.world.random
         until = max(self.away_until, self.slow.get((topic, partition), 0.0))
         waits = max(0.0, until - self.world.now)
-        return waits + draw.choice((0.0005, 0.001, 0.003, 0.01))
+        return waits + _DELAYS[int(draw.random() * len(_DELAYS))]
 
     def lose(self, owner: Process) -> None:
         """Let what a killed process had on the wire arrive, up to a point, now."""
@@ -240,7 +242,7 @@ class SimProducer:
         if timeout:
             self._world.wait(lambda: bool(self._reports), timeout)
         else:
-            self._world.wait(lambda: False, 0.0)
+            self._world.pass_by()
         served = 0
         while self._reports:
             pending, error = self._reports.popleft()
@@ -253,7 +255,8 @@ class SimProducer:
 
     def flush(self, timeout: float = 0.0) -> int:
         self._world.port("flush")
-        self._world.wait(lambda: not self._open or bool(self._reports), timeout)
+        if self._open and not self._reports:
+            self._world.wait(lambda: not self._open or bool(self._reports), timeout)
         self.poll(0)
         return self._open
 

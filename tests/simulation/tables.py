@@ -160,7 +160,7 @@ class Writer:
         draw = self._random
         # its rows were written before another commit, which ends where this one begins
         interleaved = draw.random() < 0.3
-        for _ in range(draw.choice((0, 1, 1, 2, 3, 6, 20))):
+        for _ in range(draw.choice((0, 1, 1, 2, 3, 5, 9))):
             self._lsn += 0 if interleaved else draw.randrange(8, 80)
             step = draw.choices(
                 (

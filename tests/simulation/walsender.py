@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.simulation.server import SimServer
 
 IDENTIFIER: Final = 7
+_LATENCIES: Final = (0.0001, 0.001, 0.001, 0.02)  # seconds
 _STATUS: Final = Struct("!cQQQqB").unpack
 
 
@@ -52,6 +53,7 @@ class SimWalsender:
     _asked: str = ""
     _next: int = 0  # transaction to be decoded
     _arrives: float = 0.0
+    _under_way: deque[tuple[float, list[bytes]]] = field(default_factory=deque)
     _heard: float = 0.0
 
     def __post_init__(self) -> None:
@@ -105,7 +107,7 @@ class SimWalsender:
     # as the walsender
 
     def _latency(self) -> float:
-        return self.server.world.random.choice((0.0001, 0.001, 0.001, 0.02))
+        return _LATENCIES[int(self.server.world.random.random() * len(_LATENCIES))]
 
     def decode(self) -> None:
         """Decode what is committed, and send it in pieces."""
@@ -139,11 +141,17 @@ class SimWalsender:
         self._arrives = max(self._arrives, world.now)
         if world.random.random() < 0.2:
             self._arrives += self._latency()
-        world.at(self._arrives - world.now, lambda: self._arrive(frame))
+        if self._under_way and self._under_way[-1][0] == self._arrives:
+            self._under_way[-1][1].append(frame)
+            return
+        self._under_way.append((self._arrives, [frame]))
+        world.at(self._arrives - world.now, self._arrive)
 
-    def _arrive(self, frame: bytes) -> None:
+    def _arrive(self) -> None:
+        """Have what was sent together arrive together."""
+        _, frames = self._under_way.popleft()
         if not (self.cut or self.silent):
-            self.inbox.append(frame)
+            self.inbox.extend(frames)
 
     def keepalive(self, *, reply: bool = False) -> None:
         """Tell how far the WAL is decoded."""
