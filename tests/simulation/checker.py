@@ -257,6 +257,8 @@ class Checker:
         """See that who reads a sink's topics ends with the server's tables."""
         for sink in self.sinks:
             for table in self._server.tables:
+                if self._server.catalog.root(table.oid) is not None:
+                    continue  # its rows are its root's
                 found = fold(self._cluster, f"{sink}.{table.full_name}")
                 columns = table.shape.columns
                 rows = {
@@ -265,7 +267,7 @@ class Checker:
                 }
                 wanted = {
                     key: [row[name] for name in columns]
-                    for key, row in table.rows.items()
+                    for key, row in self._server.rows_of(table).items()
                 }
                 if rows != wanted:
                     raise Violation(

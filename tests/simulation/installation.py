@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 
 import confluent_kafka
@@ -15,19 +14,18 @@ from confluent_kafka.admin import AdminClient
 
 from consumer.state import advisory_lock
 from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
-from tests.simulation.kafka import SimAdmin, SimCluster, SimProducer
+from tests.simulation.kafka import SimCluster, SimProducer
+from tests.simulation.kafka_admin import SimAdmin
 from tests.simulation.reader import SimReader
 from tests.simulation.server import SimServer
 from walstream.config import Config, load
 from walstream.errors import Transient
 from walstream.kafka import admin_client, ordered_producer
-from walstream.postgres import capture, catalog, connection, preflight, toast
+from walstream.postgres import catalog, companion, connection, preflight, toast
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
-from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.service import worker as _worker  # noqa: F401 - loaded: it is patched
 from walstream.sources.postgres import detached_runner as _detached  # noqa: F401 - likewise
-from walstream.sources.postgres import publications
 from walstream.sources.postgres import runner as _runner  # noqa: F401 - likewise
 from walstream.sources.postgres.incremental import keyset_reader
 from walstream.state import lmdb_environment, lock
@@ -41,6 +39,7 @@ kind = "postgres"
 dsn = "postgresql://localhost/app"
 tables = ["public.*"]
 backfill = "never"
+on_publication_change = "reread"
 detach_after = "3s"
 sinks = ["a", "b"]
 [sinks.a]
@@ -65,22 +64,6 @@ def configuration() -> Config:
         file = Path(folder) / "walstream.toml"
         file.write_text(_TOML, "utf-8")
         return load(file, {})
-
-
-class SimCapture:
-    """Publications that have every table."""
-
-    read: Final = ["walstream"]
-    entry: Final = PUBLICATIONS.entry({})
-    watch: Final = SimpleNamespace(regained=lambda *_: True)
-
-    def captured(self, _connection: object, facts: Any) -> Any:
-        return facts
-
-    def nothing(self, *_: object, **__: object) -> None:
-        """Have nothing to do."""
-
-    check = extend = resume = establish = recognise = recall = nothing
 
 
 class Parts:
@@ -121,10 +104,6 @@ def _environment(folder: Path) -> SimEnvironment:
     return SimEnvironment(parts.disk, folder)
 
 
-def _capture(*_: object, **__: object) -> SimCapture:
-    return SimCapture()
-
-
 _lock_key: Final = cache(advisory_lock.lock_key)
 
 
@@ -153,7 +132,7 @@ def replaced() -> list[tuple[object, object]]:
         (preflight.check, _no_preflight),
         (preflight.in_use, _in_use),
         (toast.read, _of("server", "toasted")),
-        (publications.capture_of, _capture),
+        (catalog.end_lsn, _of("server", "end_lsn")),
         (keyset_reader.KeysetReader, _reader),
         (confluent_kafka.Producer, _producer),
         (admin_client.admin_client, _admin),
@@ -163,9 +142,12 @@ def replaced() -> list[tuple[object, object]]:
         (lock.holder, _of("disk", "holder")),
         (slots.drop, _of("server", "drop")),
         (slots.copy, _of("server", "copy")),
-        (capture.Capture, _capture),
         (advisory_lock.lock_key, _lock_key),
     ]
+
+
+# more often, so that they fall among what is written
+_WATCHES: Final = {"_WATCH_EVERY_S": 2.0, "_EXTEND_EVERY": 2}
 
 
 class _Mute:
@@ -184,6 +166,9 @@ def installed() -> Iterator[None]:
     fakes = {id(real): fake for real, fake in replaced()}
     mute = _Mute()
     logger = type(structlog.get_logger())
+    for name, value in _WATCHES.items():
+        before.append((companion, name, getattr(companion, name)))
+        setattr(companion, name, value)
     for title, module in list(sys.modules.items()):
         if not title.startswith(("walstream", "consumer")):
             continue

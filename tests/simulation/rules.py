@@ -22,7 +22,8 @@ from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.ledger import Counted, Ledger
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.sent_position import Reach
-from walstream.postgres import start_table, stream
+from walstream.postgres import continuity, start_table, stream
+from walstream.postgres.publication_watch import PublicationWatch
 from walstream.postgres.start_table import Decision, Step
 
 Patch = tuple[object, str, object]
@@ -162,7 +163,7 @@ class Rule:
     needs: frozenset[str] = frozenset()
 
     def concerns(self, schedule: Schedule) -> bool:
-        faults = {what for _, what in schedule.faults}
+        faults = {what for _, what in (*schedule.faults, *schedule.ddl)}
         return not self.needs or bool(self.needs & faults)
 
 
@@ -201,6 +202,34 @@ def _no_gapless() -> Patch:
     return producer_config, "_DEFAULTS", names
 
 
+def _not_read_again() -> Patch:
+    return PublicationWatch, "again", lambda *_: None
+
+
+def _any_way_goes_on() -> Patch:
+    return continuity, "_goes_on", lambda before, after: bool(after) or not before
+
+
+def _partition_away() -> Patch:
+    return continuity, "_leaves", lambda *_: None
+
+
+def _key_is_back() -> Patch:
+    return PublicationWatch, "regained", lambda *_: True
+
+
+def _widened_ignored() -> Patch:
+    compare = continuity.compare
+
+    def patched(*given: Any) -> continuity.Difference:
+        found = compare(*given)
+        found.widened.clear()
+        return found
+
+    return continuity, "compare", patched
+
+
+_OUT: Final = frozenset(("drop table", "drop and add table"))
 RULES: Final = {
     "stored before it is confirmed": Rule((_confirmed_before_stored,)),
     "delivered before it is stored": Rule((_stored_before_delivered,)),
@@ -230,6 +259,19 @@ RULES: Final = {
         (_lost_ignored,), frozenset(("failover",))
     ),
     "what is read is not yet delivered": Rule((_confirmed_when_read,)),
+    "what was out of the publication is read again": Rule((_not_read_again,), _OUT),
+    "a change of the publication that was undone counts": Rule(
+        (_any_way_goes_on,), _OUT
+    ),
+    "a root of which a partition was away is read again": Rule(
+        (_partition_away,), frozenset(("detach",))
+    ),
+    "what was sent without a key is read again": Rule(
+        (_key_is_back,), frozenset(("drop key", "identity nothing"))
+    ),
+    "changes of before a table's identity are read again": Rule(
+        (_widened_ignored,), frozenset(("drop key", "identity nothing"))
+    ),
 }
 
 

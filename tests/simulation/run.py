@@ -5,6 +5,7 @@ from typing import Final
 
 from tests.simulation.checker import Checker, phase_of, read
 from tests.simulation.consumer import SimGroup
+from tests.simulation.ddl import DDL, heal, keyless, partitioned, settled
 from tests.simulation.disk import Documents, SimDisk
 from tests.simulation.faults import EDITS, FAULTS, STATE
 from tests.simulation.host import process_in, stop_of
@@ -15,7 +16,13 @@ from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
 from tests.simulation.world import Killed, Process, Violation, World
 from walstream.config.run_options import Options
-from walstream.errors import PermissionLacking, RecordRefused, TopicLost, WalstreamError
+from walstream.errors import (
+    PermissionLacking,
+    PublicationLost,
+    RecordRefused,
+    TopicLost,
+    WalstreamError,
+)
 from walstream.pipeline.shutdown import Stop
 from walstream.service.worker import Worker
 from walstream.sources.postgres.detached.detached_sink import AWAY
@@ -47,11 +54,17 @@ class Run:
         self.schedule = schedule
         self.world = world = World(schedule.seed)
         tables = [SimTable(101 + at, name) for at, name in enumerate(TABLES)]
+        if schedule.ddl:
+            tables += partitioned(111)
         read = {name.rstrip("!") for _, name in schedule.reads}
         for table in tables:
             if table.full_name in read:
                 table.fill(5)
         self.server: SimServer = SimServer(world, tables)
+        for root in tables:
+            for leaf in root.leaves:
+                catalog = self.server.catalog
+                self.server.catalog = catalog.attach(leaf.oid, root.oid, 600)
         self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
         self.disk = SimDisk(world)
         self.checker = Checker(self.server, self.cluster)
@@ -94,6 +107,9 @@ class Run:
         for at, name in self.schedule.reads:
             world.at(at, lambda name=name: self.ask(name))  # type: ignore[misc]
             last = max(last, at)
+        for at, what in self.schedule.ddl:
+            world.at(at, lambda what=what: self._alter(what))  # type: ignore[misc]
+            last = max(last, at)
         world.at(last + 1.0, self._rest)
         world.at(0.5, self._supervise)
 
@@ -130,6 +146,10 @@ class Run:
         if what in EDITS:
             self._edited = what
         (FAULTS | EDITS)[what](self)
+
+    def _alter(self, what: str) -> None:
+        self.world.note(what)
+        DDL[what](self)
 
     # the nemesis at each call of a port
 
@@ -195,16 +215,17 @@ class Run:
         self.cluster.slow.clear()
         for producer in self.cluster.producers:
             producer.failing = 0
+        heal(self)
         self._deadline = self.world.now + _LIVE_WITHIN_S
         self._look()
 
     def _look(self) -> None:
-        reading = any(
-            name.startswith(("beside/", "away/")) for name in self.disk.folders[STATE]
-        )
+        documents = self.disk.folders[STATE]
+        reading = any(name.startswith(("beside/", "away/")) for name in documents)
         if (
             self.checker.arrived
             and not (reading or self._asked)
+            and self._settled(documents)
             and self.stop is not None
         ):
             self.world.note("arrived")
@@ -218,6 +239,18 @@ class Run:
             self.stop.request()
         else:
             self.world.at(0.5, self._look)
+
+    @property
+    def _mendable(self) -> bool:
+        return bool(self.schedule.ddl) and not self._edited
+
+    def _settled(self, documents: Documents) -> bool:
+        """Return whether all that was altered is seen; write on until it is."""
+        if not self.schedule.ddl:
+            return True
+        if keyless(documents):  # the next row shows that the key is back
+            self.server.commit(self.world.random.getrandbits(32))
+        return settled(self.server, documents)
 
     def _given_up(self) -> str:
         """Return why the worker of a sink cannot go on: an operator is asked for."""
@@ -257,7 +290,9 @@ class Run:
         """Have consumers read what is there."""
         group = SimGroup(self.cluster, "a.", self.schedule.seed)
         group.run()
-        group.check({one.full_name: one.rows for one in self.server.tables})
+        root, rows_of = self.server.catalog.root, self.server.rows_of
+        named = [one for one in self.server.tables if root(one.oid) is None]
+        group.check({one.full_name: rows_of(one) for one in named})
 
     def _live(self, outcome: Outcome) -> bool:
         """Run the program until it ends; False: it was killed."""
@@ -273,6 +308,9 @@ class Run:
                     raise
                 return False
             except WalstreamError as error:
+                if isinstance(error, PublicationLost) and self._mendable:
+                    heal(self)  # so that the tables can be read again
+                    return False
                 if isinstance(error, _CURABLE):
                     # an operator does what it says, and starts it again
                     self.cluster.denied_until = 0.0

@@ -12,6 +12,7 @@ import psycopg
 from tests.simulation.tables import ShapeVersion, WalTransaction
 from tests.simulation.world import Process
 from walstream.lsn import Lsn, parse, show
+from walstream.pipeline.pgoutput import LogicalMessage
 from walstream.testing import encode, keepalive, wal_data
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class SimWalsender:
     nonblocking: int = 0
     ssl_in_use: bool = False
     socket: int = 0
+    _version: int = 0  # of the catalog
     _asked: str = ""
     _next: int = 0  # transaction to be decoded
     _arrives: float = 0.0
@@ -119,17 +121,23 @@ class SimWalsender:
                 for frame in self._decoded(item):
                     self._send(frame)
                 self.sent = max(self.sent, item.end_lsn)
-            elif self.messages:
+            elif isinstance(item, LogicalMessage) and self.messages:
                 self._send(wal_data(encode(item), item.lsn))
 
     def _decoded(self, transaction: WalTransaction) -> Iterator[bytes]:
         if not transaction.frames and self.server.world.random.random() < 0.5:
             return  # an empty one may be left out
+        if transaction.version != self._version:  # a publication was altered
+            self._version = transaction.version
+            self.described.clear()
         yield transaction.head
-        for shapes, frame in transaction.frames:
+        for index, (shapes, frame) in enumerate(transaction.frames):
             for table, shape in shapes:
                 if self.described.get(table.oid) != shape:
                     self.described[table.oid] = shape
+                    if above := transaction.above.get(index):
+                        root, of_root = above
+                        yield wal_data(encode(root.relation(of_root)), 0)
                     yield wal_data(encode(table.relation(shape)), 0)
             yield frame
             if self.server.world.random.random() < 0.02:
