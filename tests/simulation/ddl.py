@@ -111,19 +111,22 @@ def _shape(run: "Run", table: SimTable, *, identity: str, key: bool) -> None:
 
 def identify_nothing(run: "Run") -> None:
     """ALTER TABLE … REPLICA IDENTITY NOTHING, and DEFAULT after a while."""
-    table = _plain(run)
-    _shape(run, table, identity="n", key=True)
-    _write(run)
-    pause = run.world.random.choice(_PAUSES)
-    run.world.at(pause, lambda: _shape(run, table, identity="d", key=True))
+    _lose(run, _plain(run), identity="n", key=True)
 
 
 def drop_key(run: "Run") -> None:
     """Drop a primary key, and make it again after a while."""
-    table = _plain(run)
-    _shape(run, table, identity="d", key=False)
+    (table,) = (one for one in run.server.tables if one.keyed)
+    _lose(run, table, identity="d", key=False)
+
+
+def _lose(run: "Run", table: SimTable, *, identity: str, key: bool) -> None:
+    """Take a table's identity away for so long that it may be moved meanwhile."""
+    _shape(run, table, identity=identity, key=key)
     _write(run)
-    pause = run.world.random.choice(_PAUSES)
+    pause = run.world.random.choice((0.5, 9.0, 12.0))
+    for part in (0.6, 0.8, 0.95):
+        run.world.at(pause * part, lambda: _write(run))
     run.world.at(pause, lambda: _shape(run, table, identity="d", key=True))
 
 
@@ -144,6 +147,15 @@ def _attached(
     if catalog.root(leaf.oid) is not None:
         return catalog
     return catalog.attach(leaf.oid, root.oid, xid)
+
+
+def reading(server: "SimServer", documents: Documents) -> bool:
+    """Return whether tables are still to be read; not as what they are no more."""
+    roots = server.catalog.ties
+    partitions = {
+        f"beside/{one.full_name}" for one in server.tables if one.oid in roots
+    }
+    return any(name.startswith("beside/") for name in documents.keys() - partitions)
 
 
 def heal(run: "Run") -> None:

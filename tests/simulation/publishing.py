@@ -80,6 +80,9 @@ class PublishedWriter(Writer):
         self, holder: SimTable, sent: SimTable, message: Insert | Update | Delete
     ) -> None:
         if sent is not holder:
+            # which nulls of an old row are real depends on the leaves that a
+            # connection met before: docs/operations.md, "Partitions"
+            self._reads |= not isinstance(message, Insert) and message.old is not None
             self._above[len(self._frames)] = sent, sent.shape
         self._frame(holder, message)
 
@@ -190,12 +193,14 @@ class PublishedWriter(Writer):
             return
         columns = table.shape.columns
         super()._alter(table)
+        if table.keyed:
+            table.shape = table.shape._replace(identity="d")
         for leaf in table.leaves:
             self._follow(leaf, columns, table.shape.columns)
 
     @staticmethod
     def _identify(table: SimTable) -> None:
-        if table.shape.key:
+        if table.shape.key and not table.keyed:
             identity = "d" if table.shape.identity == "f" else "f"
             table.shape = table.shape._replace(identity=identity)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.simulation.checker import Checker, phase_of, read
 from tests.simulation.consumer import SimGroup
-from tests.simulation.ddl import DDL, heal, keyless, partitioned, settled
+from tests.simulation.ddl import DDL, heal, keyless, partitioned, reading, settled
 from tests.simulation.disk import Documents, SimDisk
 from tests.simulation.faults import EDITS, FAULTS, STATE
 from tests.simulation.host import process_in, stop_of
@@ -55,6 +55,7 @@ class Run:
         self.world = world = World(schedule.seed)
         tables = [SimTable(101 + at, name) for at, name in enumerate(TABLES)]
         if schedule.ddl:
+            tables[-1].keyed = True
             tables += partitioned(111)
         read = {name.rstrip("!") for _, name in schedule.reads}
         for table in tables:
@@ -221,10 +222,10 @@ class Run:
 
     def _look(self) -> None:
         documents = self.disk.folders[STATE]
-        reading = any(name.startswith(("beside/", "away/")) for name in documents)
+        away = any(name.startswith("away/") for name in documents)
         if (
             self.checker.arrived
-            and not (reading or self._asked)
+            and not (away or reading(self.server, documents) or self._asked)
             and self._settled(documents)
             and self.stop is not None
         ):

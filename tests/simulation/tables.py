@@ -62,6 +62,9 @@ class SimTable:
     seen: dict[str, Row] = field(default_factory=dict)
     seen_shape: ShapeVersion = FIRST
     leaves: "tuple[SimTable, ...]" = ()  # of a partition root, attached or not
+    # never FULL: where its primary key comes and goes, nobody can say beforehand from
+    # which row on that counts
+    keyed: bool = False
     bound: tuple[int, int] | None = None  # of a partition: remainder and modulus
 
     def fill(self, keys: int) -> None:
