@@ -23,6 +23,7 @@ class Answers:
     catalog: SimCatalog
     slots: dict[str, SimSlot]
     wal_end: Lsn
+    keepalives: set[Lsn]
 
     def table(self, oid: int) -> SimTable:
         (found,) = (one for one in self.tables if one.oid == oid)
@@ -97,11 +98,19 @@ class Answers:
             else None
         )
 
-    def create(self, _dsn: str, wish: Any, _patience: object) -> Any:
+    def create(self, _dsn: str, wish: Any, _patience: object) -> "Created":
         self.world.port("create slot")
-        self.slots[wish.name] = SimSlot(wish.name, self.wal_end, self.wal_end)
+        if not wish.temporary:
+            self.slots[wish.name] = SimSlot(wish.name, self.wal_end, self.wal_end)
+        name = self.export()
+        created = Created(self.wal_end, name)
+        self.keepalives.add(self.wal_end)  # all that ends below is in its snapshot
         self.world.port("slot created")
-        return Created(self.wal_end)
+        return created
+
+    def export(self) -> str:
+        """Export a snapshot of all that is committed; return its name."""
+        raise NotImplementedError
 
     def drop(self, _connection: object, name: str) -> None:
         self.world.port("drop slot")
@@ -131,6 +140,7 @@ class Created:
     """A slot that was just created."""
 
     consistent_point: Lsn
+    snapshot: str = ""
 
     @property
     def connection(self) -> "Created":

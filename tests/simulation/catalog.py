@@ -94,6 +94,12 @@ class SimCatalog:
             **changed,  # type: ignore[arg-type]
         )
 
+    @property
+    def members(self) -> frozenset[int]:
+        """Tables that were added to some publication by their names."""
+        made = self.publications.values()
+        return frozenset(oid for one in made for oid in one.members)
+
     # what pgoutput and the executor make of it
 
     def root(self, oid: int) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import confluent_kafka
@@ -13,6 +14,16 @@ import structlog
 from confluent_kafka.admin import AdminClient
 
 from consumer.state import advisory_lock
+from tests.simulation.answers import Created
+from tests.simulation.backfill import (
+    SimDriver,
+    SimHolder,
+    SimImport,
+    orphans_ended,
+    planned,
+    published,
+    snapshot_of,
+)
 from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
 from tests.simulation.kafka import SimCluster, SimProducer
 from tests.simulation.kafka_admin import SimAdmin
@@ -21,13 +32,31 @@ from tests.simulation.server import SimServer
 from walstream.config import Config, load
 from walstream.errors import Transient
 from walstream.kafka import admin_client, ordered_producer
-from walstream.postgres import catalog, companion, connection, preflight, toast
+from walstream.pipeline.shutdown import Stop
+from walstream.postgres import (
+    catalog,
+    companion,
+    connection,
+    preflight,
+    snapshot_holder,
+    toast,
+)
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.service import worker as _worker  # noqa: F401 - loaded: it is patched
 from walstream.sources.postgres import detached_runner as _detached  # noqa: F401 - likewise
 from walstream.sources.postgres import runner as _runner  # noqa: F401 - likewise
+from walstream.sources.postgres.backfill import (
+    plan,
+    prerequisites,
+    publication_filter,
+    reader,
+)
+from walstream.sources.postgres.backfill.chunk import Chunk
+from walstream.sources.postgres.backfill.plan import BackfillPlan
 from walstream.sources.postgres.incremental import keyset_reader
+from walstream.spark import leash
+from walstream.spark.driver import client
 from walstream.state import lmdb_environment, lock
 from walstream.state import store as _store  # noqa: F401 - likewise
 
@@ -38,7 +67,7 @@ state = "/nowhere/state"
 kind = "postgres"
 dsn = "postgresql://localhost/app"
 tables = ["public.*"]
-backfill = "never"
+backfill = "BACKFILL"
 on_publication_change = "reread"
 detach_after = "3s"
 sinks = ["a", "b"]
@@ -58,17 +87,18 @@ topic = "b.{schema}.{table}"
 
 
 @cache
-def configuration() -> Config:
-    """Return that of every schedule: one source with two sinks."""
+def configuration(backfill: str = "never") -> Config:
+    """Return that of a schedule: one source with two sinks."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "walstream.toml"
-        file.write_text(_TOML, "utf-8")
+        file.write_text(_TOML.replace("BACKFILL", backfill), "utf-8")
         return load(file, {})
 
 
 class Parts:
     """What stands at the ports now."""
 
+    config: Config
     server: SimServer
     cluster: SimCluster
     disk: SimDisk
@@ -107,6 +137,40 @@ def _environment(folder: Path) -> SimEnvironment:
 _lock_key: Final = cache(advisory_lock.lock_key)
 
 
+def _holder(_dsn: str, created: Created, _slot: str) -> SimHolder:
+    return SimHolder(parts.server, created)
+
+
+def _driver(_where: str) -> SimDriver:
+    return SimDriver(parts.server, parts.config)
+
+
+@contextmanager
+def _under_snapshot(_database: object, name: str) -> Iterator[SimImport]:
+    parts.server.connect("")
+    yield SimImport(parts.server, snapshot_of(parts.server, name))
+
+
+def _blocks(connection: SimImport, chunk: Chunk) -> Iterator[bytes]:
+    return connection.rows(chunk)
+
+
+def _planned(_: object, *given: Any, **named: Any) -> BackfillPlan:
+    return planned(parts.server, *given, **named)
+
+
+def _published(_: object, names: list[str]) -> list[str]:
+    return published(parts.server, names)
+
+
+def _await_orphans(_lock: Path, stop: Stop) -> bool:
+    return orphans_ended(parts.server, stop)
+
+
+def _nothing(*_: object, **__: object) -> list[Any]:
+    return []
+
+
 def _lock(folder: Path) -> SimLock:
     return SimLock(parts.disk, folder)
 
@@ -143,6 +207,18 @@ def replaced() -> list[tuple[object, object]]:
         (slots.drop, _of("server", "drop")),
         (slots.copy, _of("server", "copy")),
         (advisory_lock.lock_key, _lock_key),
+        (snapshot_holder.Holder, SimpleNamespace(of_new_slot=_holder)),
+        (snapshot_holder.backfilling, lambda *_: 0),
+        (client.Driver, _driver),
+        (reader.under_snapshot, _under_snapshot),
+        (reader.blocks, _blocks),
+        (plan.plan, _planned),
+        (publication_filter.published, _published),
+        (publication_filter.let_through, _nothing),
+        (prerequisites.of_first, _nothing),
+        (prerequisites.of_rest, _nothing),
+        (prerequisites.is_small, lambda *_: True),
+        (leash.await_orphans, _await_orphans),
     ]
 
 

@@ -59,6 +59,9 @@ class SimMessage:
     def partition(self) -> int:
         return self.record.partition
 
+    def offset(self) -> int:
+        return 0
+
 
 class SimCluster:
     """Brokers: topics, and whether and how fast they answer."""

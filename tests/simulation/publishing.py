@@ -172,6 +172,7 @@ class PublishedWriter(Writer):
         sent = [one for one in every if self._sent(one, "truncate") is one]
         for one in every:
             one.rows.clear()
+            one.file += 1
         if sent:
             message = Truncate(0, tuple(one.oid for one in sent))
             shapes = tuple((one, one.shape) for one in sent)

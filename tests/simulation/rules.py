@@ -15,6 +15,7 @@ from consumer.state.truncate_barrier import Barrier, Turn
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
+from walstream.kafka.bulk_producer import BulkProducer
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.lsn import Lsn
 from walstream.pipeline.checkpoint import Checkpointer
@@ -25,6 +26,10 @@ from walstream.pipeline.sent_position import Reach
 from walstream.postgres import continuity, start_table, stream
 from walstream.postgres.publication_watch import PublicationWatch
 from walstream.postgres.start_table import Decision, Step
+from walstream.sources.postgres.backfill.job import Job
+from walstream.sources.postgres.session_stream import SessionStream
+from walstream.spark import leash
+from walstream.spark.outcome import ChunkDone
 
 Patch = tuple[object, str, object]
 
@@ -161,9 +166,12 @@ class Rule:
 
     patches: tuple[Callable[[], Patch], ...]
     needs: frozenset[str] = frozenset()
+    first: bool = False  # or without a first backfill
 
     def concerns(self, schedule: Schedule) -> bool:
         faults = {what for _, what in (*schedule.faults, *schedule.ddl)}
+        if self.first and not schedule.rows:
+            return False
         return not self.needs or bool(self.needs & faults)
 
 
@@ -229,6 +237,30 @@ def _widened_ignored() -> Patch:
     return continuity, "compare", patched
 
 
+def _orphans_left() -> Patch:
+    return leash, "await_orphans", lambda *_: True
+
+
+def _done_with_its_first_chunk() -> Patch:
+    count = Job._count
+
+    def patched(self: Job, done: ChunkDone) -> None:
+        chunk = self._left.get(done.number)
+        if chunk is not None:
+            self._of[chunk.title] = 1
+        count(self, done)
+
+    return Job, "_count", patched
+
+
+def _not_up_to_the_snapshot() -> Patch:
+    return SessionStream, "run_up_to", lambda *_: True
+
+
+def _chunk_not_delivered() -> Patch:
+    return BulkProducer, "finish", lambda _self: None
+
+
 _OUT: Final = frozenset(("drop table", "drop and add table"))
 RULES: Final = {
     "stored before it is confirmed": Rule((_confirmed_before_stored,)),
@@ -259,6 +291,16 @@ RULES: Final = {
         (_lost_ignored,), frozenset(("failover",))
     ),
     "what is read is not yet delivered": Rule((_confirmed_when_read,)),
+    "a backfill begins when tasks of before have ended": Rule(
+        (_orphans_left,), first=True
+    ),
+    "a table is backfilled with its last chunk": Rule(
+        (_done_with_its_first_chunk,), first=True
+    ),
+    "the stream goes up to a later snapshot first": Rule(
+        (_not_up_to_the_snapshot,), first=True
+    ),
+    "a chunk is done when Kafka has it": Rule((_chunk_not_delivered,), first=True),
     "what was out of the publication is read again": Rule((_not_read_again,), _OUT),
     "a change of the publication that was undone counts": Rule(
         (_any_way_goes_on,), _OUT

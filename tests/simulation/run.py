@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.simulation.checker import Checker, phase_of, read
+from tests.simulation.backfill import SimSnapshot, given_up, unread
+from tests.simulation.checker import Checker, phase_of
 from tests.simulation.consumer import SimGroup
 from tests.simulation.ddl import DDL, heal, keyless, partitioned, reading, settled
-from tests.simulation.disk import Documents, SimDisk
+from tests.simulation.disk import Documents, SimDisk, read
 from tests.simulation.faults import EDITS, FAULTS, STATE
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
@@ -57,10 +58,13 @@ class Run:
         if schedule.ddl:
             tables[-1].keyed = True
             tables += partitioned(111)
+        filled = dict(schedule.rows)
         read = {name.rstrip("!") for _, name in schedule.reads}
         for table in tables:
             if table.full_name in read:
                 table.fill(5)
+            elif table.name in filled:
+                table.fill(filled[table.name])
         self.server: SimServer = SimServer(world, tables)
         for root in tables:
             for leaf in root.leaves:
@@ -86,6 +90,7 @@ class Run:
         self.whole = True  # nobody deleted records
         self._asked = 0  # wishes of an operator that were not heard yet
         self._worker: Worker | None = None
+        self._repeated: set[str] = set()  # tables that were given up
         world.nemesis = self._strike
 
     def _written(self, folder: str, documents: Documents) -> None:
@@ -194,7 +199,7 @@ class Run:
 
         def run() -> None:
             try:
-                Worker(configuration(), "app", Options(sink=sink), stop).run()
+                Worker(parts.config, "app", Options(sink=sink), stop).run()
             except WalstreamError as error:
                 if not self._edited:
                     Violation(f"the worker of sink {sink} stopped: {error!r}")
@@ -222,10 +227,12 @@ class Run:
 
     def _look(self) -> None:
         documents = self.disk.folders[STATE]
+        self._ask_again(documents)
         away = any(name.startswith("away/") for name in documents)
         if (
             self.checker.arrived
             and not (away or reading(self.server, documents) or self._asked)
+            and not unread(documents)
             and self._settled(documents)
             and self.stop is not None
         ):
@@ -244,6 +251,14 @@ class Run:
     @property
     def _mendable(self) -> bool:
         return bool(self.schedule.ddl) and not self._edited
+
+    def _ask_again(self, documents: Documents) -> None:
+        """Have tables read that the first backfill gave up, as an operator does."""
+        for name in documents:
+            _, _, table = name.partition("backfill/")
+            if table and table not in self._repeated and given_up(documents, name):
+                self._repeated.add(table)
+                self.ask(f"{table}!")
 
     def _settled(self, documents: Documents) -> bool:
         """Return whether all that was altered is seen; write on until it is."""
@@ -268,6 +283,8 @@ class Run:
         outcome = Outcome()
         Violation.first = ""
         parts.server, parts.cluster, parts.disk = self.server, self.cluster, self.disk
+        parts.config = configuration("initial" if self.schedule.rows else "never")
+        self.server.taken = SimSnapshot.of
         try:
             while not self._live(outcome):
                 self.world.wait(lambda: False, self.world.random.choice((0.05, 1.5)))
@@ -301,7 +318,7 @@ class Run:
         self.process = process_in(self.world)
         with self.world.owned(self.process):
             self.stop = stop_of(self.world)
-            self._worker = Worker(configuration(), "app", Options(), self.stop)
+            self._worker = Worker(parts.config, "app", Options(), self.stop)
             try:
                 self._worker.run()
             except Killed:

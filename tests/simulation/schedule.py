@@ -10,6 +10,7 @@ from tests.simulation.ddl import DDL
 from tests.simulation.faults import EDITS, FAULTS
 
 _ALTERED: Final = 0.25  # share of schedules with changes of the catalog
+_FILLED: Final = 0.3  # share of the others that begin with a backfill
 TABLES: Final = ("one", "two", "three")
 
 
@@ -25,6 +26,8 @@ class Schedule:
     # when, and which table is to be read beside the stream; "!": and replaced
     reads: list[tuple[float, str]] = field(default_factory=list)
     ddl: list[tuple[float, str]] = field(default_factory=list)  # when, and what
+    # how many rows tables have before the first start, which sends them
+    rows: list[tuple[str, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, seed: int) -> "Schedule":
@@ -60,8 +63,18 @@ class Schedule:
                 (round(draw.uniform(0, span), 4), draw.choice(kinds))
                 for _ in range(draw.choice((1, 2, 4)))
             ]
+        rows: list[tuple[str, int]] = []
+        if not (ddl or reads) and draw.random() < _FILLED:
+            rows = [(name, draw.choice((1, 3, 6))) for name in TABLES]
         return cls(
-            seed, commits, sorted(faults), kills, freezes, sorted(reads), sorted(ddl)
+            seed,
+            commits,
+            sorted(faults),
+            kills,
+            freezes,
+            sorted(reads),
+            sorted(ddl),
+            rows,
         )
 
     def to_json(self) -> str:
@@ -70,6 +83,6 @@ class Schedule:
     @classmethod
     def from_json(cls, text: str) -> "Schedule":
         found = orjson.loads(text)
-        for name in ("commits", "faults", "freezes", "reads", "ddl"):
+        for name in ("commits", "faults", "freezes", "reads", "ddl", "rows"):
             found[name] = [tuple(one) for one in found.get(name, ())]
         return cls(**found)

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 
@@ -44,6 +44,9 @@ class SimServer(Answers):
         self.altered: set[int] = set()  # transactions that changed it
         self._altering: SimSession | None = None  # who has it locked
         self.lives = 0  # a crash ends every session
+        self.snapshots: dict[str, Any] = {}  # that are exported, by name
+        self.drivers: list[Any] = []  # which read under them
+        self.taken: Callable[[SimServer], object] = lambda _server: None
         self.wal: list[WalTransaction | CatalogChange | LogicalMessage] = []
         self.commits: list[Lsn] = []  # of `wal`
         self.wal_end: Lsn = START
@@ -247,6 +250,11 @@ class SimServer(Answers):
         self.down_until = self.world.now + 1.0
 
     # over sessions
+
+    def export(self) -> str:
+        name = f"snapshot-{self._next_xid}-{len(self.snapshots)}"
+        self.snapshots[name] = self.taken(self)
+        return name
 
     def connect(self, _dsn: str, *, replication: bool = False) -> SimWalsender:
         self.world.port("connect")

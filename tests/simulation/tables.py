@@ -58,13 +58,12 @@ class SimTable:
     rows: dict[str, Row] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  # of columns, by name
     last: int = 0
+    file: int = 0  # another one after each TRUNCATE
     # as others see it: a commit is in the WAL before
     seen: dict[str, Row] = field(default_factory=dict)
     seen_shape: ShapeVersion = FIRST
     leaves: "tuple[SimTable, ...]" = ()  # of a partition root, attached or not
-    # never FULL: where its primary key comes and goes, nobody can say beforehand from
-    # which row on that counts
-    keyed: bool = False
+    keyed: bool = False  # never FULL: else nobody can say from where its key counts
     bound: tuple[int, int] | None = None  # of a partition: remainder and modulus
 
     def fill(self, keys: int) -> None:
@@ -324,6 +323,7 @@ class Writer:
         self._frames.append((shapes, wal_data(encode(message), self._lsn)))
         for one in tables:
             one.rows.clear()
+            one.file += 1
             self._expect(Kind.TRUNCATE, one, "")
 
     def _alter(self, table: SimTable) -> None:
