@@ -1,7 +1,7 @@
 """What the simulated server answers over sessions, but for its publications."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tests.simulation.catalog import SimCatalog
 from tests.simulation.tables import Row, SimTable
@@ -12,6 +12,8 @@ from walstream.lsn import Lsn
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 from walstream.postgres.slot_health import SlotHealth
+
+_RUNNING: Final = 0x38  # bytes
 
 
 class Answers:
@@ -100,6 +102,7 @@ class Answers:
 
     def create(self, _dsn: str, wish: Any, _patience: object) -> "Created":
         self.world.port("create slot")
+        self.wal_end += _RUNNING  # the record by which a snapshot becomes consistent
         if not wish.temporary:
             self.slots[wish.name] = SimSlot(wish.name, self.wal_end, self.wal_end)
         name = self.export()

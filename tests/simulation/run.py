@@ -81,7 +81,7 @@ class Run:
         self._count = 0  # of calls since the last kill
         self.process = process_in(world)
         self._away: dict[str, tuple[Process, Stop]] = {}  # workers of detached sinks
-        self.detached = 0  # sinks, over all
+        self.detached = 0  # sinks
         self.stop: Stop | None = None
         self._edited = ""
         self._begun = False
