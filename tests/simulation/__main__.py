@@ -5,15 +5,19 @@ written to a file, and ends the run.
 """
 
 import argparse
+import gc
 import sys
 import time
+from dataclasses import dataclass
+from itertools import count, islice
+from multiprocessing import Pool, cpu_count
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from tests.simulation.installation import installed
-from tests.simulation.run import Outcome, run
+from tests.simulation.run import run
 from tests.simulation.schedule import Schedule
 from tests.simulation.search import outcomes, shortest
 from tests.support.project.shard import code_state
@@ -21,6 +25,7 @@ from tests.support.project.shard import code_state
 _JOURNAL: Final = Path(".simulated")
 _FAILURES: Final = Path("build/simulation")
 _SAY_EVERY_S: Final = 10.0
+_PART: Final = 20  # schedules that a process runs before it tells
 
 
 def main() -> int:
@@ -28,12 +33,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, help="where to begin, instead of resuming")
+    parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes")
     parser.add_argument("--schedule", type=Path, help="a file of one that failed")
     given = parser.parse_args()
     with installed():
         if given.schedule is not None:
             return _replay(Schedule.from_json(given.schedule.read_text("utf-8")))
-        return _search(given.seconds, given.seed)
+        return _search(given.seconds, given.seed, given.jobs)
 
 
 def _replay(schedule: Schedule) -> int:
@@ -44,48 +50,89 @@ def _replay(schedule: Schedule) -> int:
     return 1 if outcome.violation else 0
 
 
-def _search(seconds: float, seed: int | None) -> int:
+def _search(seconds: float, seed: int | None, jobs: int) -> int:
     journal = Journal(_JOURNAL)
     first = journal.next if seed is None else seed
     began = said = time.monotonic()
-    count = lives = records = stops = 0
-    failed: tuple[int, Outcome] | None = None
-    for at, outcome in outcomes(first):
-        count += 1
-        lives += outcome.lives
-        records += outcome.records
-        stops += bool(outcome.stopped)
-        now = time.monotonic()
-        if outcome.violation:
-            failed = at, outcome
-        if failed or now - began > seconds:
-            break
-        if now - said > _SAY_EVERY_S:
-            said = now
-            print(f"{count} schedules, {count / (now - began):.0f}/s", flush=True)
+    done = Part()
+    starts = count(first, _PART)
+    with Pool(jobs, _begin_worker) as workers:
+        for part in workers.imap(_run_part, starts):
+            done.add(part)
+            now = time.monotonic()
+            if done.failed or now - began > seconds:
+                break
+            if now - said > _SAY_EVERY_S:
+                said = now
+                rate = done.schedules / (now - began)
+                print(f"{done.schedules} schedules, {rate:.0f}/s", flush=True)
+        workers.terminate()
     spent = time.monotonic() - began
     journal.add(
         first=first,
-        schedules=count - bool(failed),
-        lives=lives,
-        records=records,
-        stops=stops,
+        schedules=done.schedules,
+        lives=done.lives,
+        records=done.records,
+        stops=done.stops,
         seconds=round(spent, 1),
-        failed=failed and failed[0],
+        failed=done.failed and done.failed[0],
     )
     print(
-        f"{count} schedules from seed {first} in {spent:.0f} s ({count / spent:.0f}/s):"
-        f" {lives} lives, {records} records, {stops} stops with a reason"
+        f"{done.schedules} schedules from seed {first} in {spent:.0f} s"
+        f" ({done.schedules / spent:.0f}/s, {done.schedules / done.cpu:.0f} a CPU"
+        f" second): {done.lives} lives, {done.records} records,"
+        f" {done.stops} stops with a reason"
     )
     print(f"{journal.total} schedules in all, {journal.of_this_code} of this code")
-    if failed is None:
+    if done.failed is None:
         return 0
-    return _tell(*failed)
+    return _tell(*done.failed)
 
 
-def _tell(seed: int, outcome: Outcome) -> int:
-    print(f"seed {seed}: {outcome.violation}", file=sys.stderr)
-    short = shortest(Schedule.of(seed), outcome.violation)
+@dataclass
+class Part:
+    """How some schedules went, one after the other."""
+
+    schedules: int = 0
+    lives: int = 0
+    records: int = 0
+    stops: int = 0
+    cpu: float = 0.0  # seconds
+    failed: tuple[int, str] | None = None  # the seed behind them, and what it violates
+
+    def add(self, part: "Part") -> None:
+        self.schedules += part.schedules
+        self.lives += part.lives
+        self.records += part.records
+        self.stops += part.stops
+        self.cpu += part.cpu
+        self.failed = part.failed
+
+
+def _begin_worker() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a world is full of cycles, but it is small
+
+
+def _run_part(first: int) -> Part:
+    part, began = Part(), time.process_time()
+    for seed, outcome in islice(outcomes(first), _PART):
+        if outcome.violation:
+            part.failed = seed, outcome.violation
+            break
+        part.schedules += 1
+        part.lives += outcome.lives
+        part.records += outcome.records
+        part.stops += bool(outcome.stopped)
+    gc.collect()
+    part.cpu = time.process_time() - began
+    return part
+
+
+def _tell(seed: int, violation: str) -> int:
+    print(f"seed {seed}: {violation}", file=sys.stderr)
+    short = shortest(Schedule.of(seed), violation)
     _FAILURES.mkdir(parents=True, exist_ok=True)
     file = _FAILURES / f"{seed}.json"
     file.write_text(f"{short.to_json()}\n", "utf-8")

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Final
+
+import orjson
 
 from tests.simulation.world import Killed, Process, World
 from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
 
+_CHECKSUM: Final = 4
 Documents = dict[str, bytes]
 
 
@@ -133,3 +137,8 @@ class SimEnvironment:
 
     def damaged(self, what: object) -> WalstreamError:
         return StateDamaged(f"the state in {self._folder} is damaged: {what}")
+
+
+def read(documents: Documents, name: str) -> dict[str, Any] | None:
+    stored = documents.get(name)
+    return orjson.loads(stored[_CHECKSUM:]) if stored else None

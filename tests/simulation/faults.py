@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from tests.simulation.ddl import publish_less
 from tests.simulation.installation import PARTITIONS
 from tests.simulation.world import void
 
@@ -153,4 +154,5 @@ EDITS: Final[dict[str, Fault]] = {
     "yesterday": yesterday,
     "failover": promote,
     "recreate topic": recreate,
+    "publish less": publish_less,
 }

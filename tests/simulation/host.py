@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -15,23 +15,64 @@ _SHUTDOWN_S: Final = 10.0
 
 
 class SimFuture(Future[Any]):
-    """A future whose waits let virtual time pass."""
+    """A future whose waits let virtual time pass, without a lock: they run alone."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__()
+    def __init__(self, world: World) -> None:  # its parent's makes a lock
         self._world = world
+        self._over = self._cancelled = False
+        self._answer: Any = None
+        self._error: BaseException | None = None
+        self._heard: list[Callable[[Future[Any]], object]] = []
+
+    def done(self) -> bool:
+        return self._over
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def cancel(self) -> bool:
+        if not self._over:
+            self._cancelled = True
+            self._end()
+        return self._cancelled
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return not self._cancelled
+
+    def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
+        if self._over:
+            fn(self)
+        else:
+            self._heard.append(fn)
+
+    def set_result(self, result: Any) -> None:
+        self._answer = result
+        self._end()
+
+    def set_exception(self, exception: BaseException | None) -> None:
+        self._error = exception
+        self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        for hear in self._heard:
+            hear(self)
 
     def _await(self, timeout: float | None) -> None:
-        if not self._world.wait(self.done, timeout):
+        if not self._over and not self._world.wait(self.done, timeout):
             raise TimeoutError
+        if self._cancelled:
+            raise CancelledError
 
     def result(self, timeout: float | None = None) -> Any:
         self._await(timeout)
-        return super().result(0)
+        if self._error is not None:
+            raise self._error
+        return self._answer
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         self._await(timeout)
-        return super().exception(0)
+        return self._error
 
 
 class SimExecutor(Executor):
@@ -94,7 +135,8 @@ class SimEvent:
 
     def wait(self, timeout: float | None = None) -> bool:
         self._world.port("wait")
-        return self._world.wait(self.is_set, timeout)
+        self._world.rest(self.is_set, timeout)
+        return self._is_set
 
 
 class SimPoller:
@@ -112,7 +154,7 @@ class SimPoller:
     def poll(self, timeout_ms: float, /) -> list[tuple[int, int]]:
         if timeout_ms:
             self._world.port("poll")
-            self._world.wait(self._ready, timeout_ms / 1000)
+            self._world.rest(self._ready, timeout_ms / 1000)
         readable = self._world.descriptors
         return [(number, 1) for number in self._watched if readable[number]()]
 

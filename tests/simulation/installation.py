@@ -13,22 +13,50 @@ import confluent_kafka
 import structlog
 from confluent_kafka.admin import AdminClient
 
+from consumer.state import advisory_lock
+from tests.simulation.answers import Created
+from tests.simulation.backfill import (
+    SimDriver,
+    SimHolder,
+    SimImport,
+    orphans_ended,
+    planned,
+    published,
+    snapshot_of,
+)
 from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
-from tests.simulation.kafka import SimAdmin, SimCluster, SimProducer
+from tests.simulation.kafka import SimCluster, SimProducer
+from tests.simulation.kafka_admin import SimAdmin
 from tests.simulation.reader import SimReader
 from tests.simulation.server import SimServer
 from walstream.config import Config, load
 from walstream.errors import Transient
 from walstream.kafka import admin_client, ordered_producer
-from walstream.postgres import capture, catalog, connection, preflight, toast
+from walstream.pipeline.shutdown import Stop
+from walstream.postgres import (
+    catalog,
+    companion,
+    connection,
+    preflight,
+    snapshot_holder,
+    toast,
+)
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
-from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.service import worker as _worker  # noqa: F401 - loaded: it is patched
 from walstream.sources.postgres import detached_runner as _detached  # noqa: F401 - likewise
-from walstream.sources.postgres import publications
 from walstream.sources.postgres import runner as _runner  # noqa: F401 - likewise
+from walstream.sources.postgres.backfill import (
+    plan,
+    prerequisites,
+    publication_filter,
+    reader,
+)
+from walstream.sources.postgres.backfill.chunk import Chunk
+from walstream.sources.postgres.backfill.plan import BackfillPlan
 from walstream.sources.postgres.incremental import keyset_reader
+from walstream.spark import leash
+from walstream.spark.driver import client
 from walstream.state import lmdb_environment, lock
 from walstream.state import store as _store  # noqa: F401 - likewise
 
@@ -39,7 +67,8 @@ state = "/nowhere/state"
 kind = "postgres"
 dsn = "postgresql://localhost/app"
 tables = ["public.*"]
-backfill = "never"
+backfill = "BACKFILL"
+on_publication_change = "reread"
 detach_after = "3s"
 sinks = ["a", "b"]
 [sinks.a]
@@ -58,33 +87,18 @@ topic = "b.{schema}.{table}"
 
 
 @cache
-def configuration() -> Config:
-    """Return that of every schedule: one source with two sinks."""
+def configuration(backfill: str = "never") -> Config:
+    """Return that of a schedule: one source with two sinks."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "walstream.toml"
-        file.write_text(_TOML, "utf-8")
+        file.write_text(_TOML.replace("BACKFILL", backfill), "utf-8")
         return load(file, {})
-
-
-class SimCapture:
-    """Publications that have every table."""
-
-    read: Final = ["walstream"]
-    entry: Final = PUBLICATIONS.entry({})
-    watch: Final = SimpleNamespace(regained=lambda *_: True)
-
-    def captured(self, _connection: object, facts: Any) -> Any:
-        return facts
-
-    def nothing(self, *_: object, **__: object) -> None:
-        """Have nothing to do."""
-
-    check = extend = resume = establish = recognise = recall = nothing
 
 
 class Parts:
     """What stands at the ports now."""
 
+    config: Config
     server: SimServer
     cluster: SimCluster
     disk: SimDisk
@@ -120,8 +134,41 @@ def _environment(folder: Path) -> SimEnvironment:
     return SimEnvironment(parts.disk, folder)
 
 
-def _capture(*_: object, **__: object) -> SimCapture:
-    return SimCapture()
+_lock_key: Final = cache(advisory_lock.lock_key)
+
+
+def _holder(_dsn: str, created: Created, _slot: str) -> SimHolder:
+    return SimHolder(parts.server, created)
+
+
+def _driver(_where: str) -> SimDriver:
+    return SimDriver(parts.server, parts.config)
+
+
+@contextmanager
+def _under_snapshot(_database: object, name: str) -> Iterator[SimImport]:
+    parts.server.connect("")
+    yield SimImport(parts.server, snapshot_of(parts.server, name))
+
+
+def _blocks(connection: SimImport, chunk: Chunk) -> Iterator[bytes]:
+    return connection.rows(chunk)
+
+
+def _planned(_: object, *given: Any, **named: Any) -> BackfillPlan:
+    return planned(parts.server, *given, **named)
+
+
+def _published(_: object, names: list[str]) -> list[str]:
+    return published(parts.server, names)
+
+
+def _await_orphans(_lock: Path, stop: Stop) -> bool:
+    return orphans_ended(parts.server, stop)
+
+
+def _nothing(*_: object, **__: object) -> list[Any]:
+    return []
 
 
 def _lock(folder: Path) -> SimLock:
@@ -149,7 +196,7 @@ def replaced() -> list[tuple[object, object]]:
         (preflight.check, _no_preflight),
         (preflight.in_use, _in_use),
         (toast.read, _of("server", "toasted")),
-        (publications.capture_of, _capture),
+        (catalog.end_lsn, _of("server", "end_lsn")),
         (keyset_reader.KeysetReader, _reader),
         (confluent_kafka.Producer, _producer),
         (admin_client.admin_client, _admin),
@@ -159,8 +206,33 @@ def replaced() -> list[tuple[object, object]]:
         (lock.holder, _of("disk", "holder")),
         (slots.drop, _of("server", "drop")),
         (slots.copy, _of("server", "copy")),
-        (capture.Capture, _capture),
+        (advisory_lock.lock_key, _lock_key),
+        (snapshot_holder.Holder, SimpleNamespace(of_new_slot=_holder)),
+        (snapshot_holder.backfilling, lambda *_: 0),
+        (client.Driver, _driver),
+        (reader.under_snapshot, _under_snapshot),
+        (reader.blocks, _blocks),
+        (plan.plan, _planned),
+        (publication_filter.published, _published),
+        (publication_filter.let_through, _nothing),
+        (prerequisites.of_first, _nothing),
+        (prerequisites.of_rest, _nothing),
+        (prerequisites.is_small, lambda *_: True),
+        (leash.await_orphans, _await_orphans),
     ]
+
+
+# more often, so that they fall among what is written
+_WATCHES: Final = {"_WATCH_EVERY_S": 2.0, "_EXTEND_EVERY": 2}
+
+
+class _Mute:
+    """A logger that says nothing, for nothing: structlog's binds itself to say that."""
+
+    def _say(self, *_: object, **__: object) -> None:
+        pass
+
+    debug = info = warning = error = exception = log = _say
 
 
 @contextmanager
@@ -168,24 +240,24 @@ def installed() -> Iterator[None]:
     """Replace them, in all modules that are loaded, until the end of the block."""
     before: list[tuple[Any, str, object]] = []
     fakes = {id(real): fake for real, fake in replaced()}
-    loaded = [one for name, one in sys.modules.items() if name.startswith("walstream")]
-    for module in loaded:
+    mute = _Mute()
+    logger = type(structlog.get_logger())
+    for name, value in _WATCHES.items():
+        before.append((companion, name, getattr(companion, name)))
+        setattr(companion, name, value)
+    for title, module in list(sys.modules.items()):
+        if not title.startswith(("walstream", "consumer")):
+            continue
         for name, found in list(vars(module).items()):
-            fake = fakes.get(id(found))
+            fake = mute if type(found) is logger else fakes.get(id(found))
             if fake is not None:
                 before.append((module, name, found))
                 setattr(module, name, fake)
-    logging = structlog.get_config()
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(50),
-        cache_logger_on_first_use=False,
-    )
     try:
         yield
     finally:
         for module, name, found in before:
             setattr(module, name, found)
-        structlog.configure(**logging)
 
 
 _ = AdminClient, ordered_producer

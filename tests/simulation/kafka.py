@@ -2,22 +2,20 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.simulation.host import SimFuture
 from tests.simulation.world import Process, World
 
 LIMIT: Final = 1_048_588
 DENIED: Final = "b"  # the sink whose rights are taken away
-_QUEUE: Final = 12  # records of a producer: few, so that it is full now and then
+_QUEUE: Final = 8  # records of a producer: few, so that it is full now and then
 _NONE_LEFT: Final = KafkaError._PURGE_QUEUE
 _IN_FLIGHT: Final = KafkaError._PURGE_INFLIGHT
-_TIMED_OUT: Final = KafkaError._TIMED_OUT
 _BATCH: Final = 4
+_DELAYS: Final = (0.0005, 0.001, 0.003, 0.01)  # seconds
 
 
 class Record(NamedTuple):
@@ -61,6 +59,9 @@ class SimMessage:
     def partition(self) -> int:
         return self.record.partition
 
+    def offset(self) -> int:
+        return 0
+
 
 class SimCluster:
     """Brokers: topics, and whether and how fast they answer."""
@@ -99,7 +100,8 @@ class SimCluster:
 
     def append(self, record: Record) -> None:
         self.topics[record.topic].partitions[record.partition].append(record)
-        self.world.note(f"append {record.topic} {record.partition} {record.value!r}")
+        value = record.value or b""
+        self.world.note(f"append {record.topic} {record.partition}", value)
         self.appended(record)
 
     def delay(self, topic: str, partition: int) -> float:
@@ -107,7 +109,7 @@ class SimCluster:
         draw = self.world.random
         until = max(self.away_until, self.slow.get((topic, partition), 0.0))
         waits = max(0.0, until - self.world.now)
-        return waits + draw.choice((0.0005, 0.001, 0.003, 0.01))
+        return waits + _DELAYS[int(draw.random() * len(_DELAYS))]
 
     def lose(self, owner: Process) -> None:
         """Let what a killed process had on the wire arrive, up to a point, now."""
@@ -240,7 +242,7 @@ class SimProducer:
         if timeout:
             self._world.wait(lambda: bool(self._reports), timeout)
         else:
-            self._world.wait(lambda: False, 0.0)
+            self._world.pass_by()
         served = 0
         while self._reports:
             pending, error = self._reports.popleft()
@@ -253,7 +255,8 @@ class SimProducer:
 
     def flush(self, timeout: float = 0.0) -> int:
         self._world.port("flush")
-        self._world.wait(lambda: not self._open or bool(self._reports), timeout)
+        if self._open and not self._reports:
+            self._world.wait(lambda: not self._open or bool(self._reports), timeout)
         self.poll(0)
         return self._open
 
@@ -288,83 +291,3 @@ class SimProducer:
 
     def list_topics(self, _topic: str, _timeout: float) -> None:
         pass
-
-
-@dataclass
-class SimAdmin:
-    """The client that asks about topics."""
-
-    cluster: SimCluster
-    waits: list[float] = field(default_factory=list)
-
-    def _soon(self, answer: Callable[[], object], timeout: float) -> SimFuture:
-        world = self.cluster.world
-        world.port("ask Kafka")
-        future = SimFuture(world)
-        delay = self.cluster.delay("", 0)
-        if delay > timeout:
-            error = KafkaException(KafkaError(_TIMED_OUT, "no answer"))
-            world.at(timeout, lambda: _fail(future, error))
-            return future
-
-        def tell() -> None:
-            try:
-                future.set_result(answer())
-            except KafkaException as error:
-                future.set_exception(error)
-
-        world.at(delay, tell)
-        return future
-
-    def poll(self, _timeout: float) -> int:
-        return 0
-
-    def describe_topics(self, asked: Any, *, request_timeout: float) -> dict[str, Any]:
-        def described(name: str) -> object:
-            topic = self.cluster.topics.get(name)
-            if topic is None:
-                code = KafkaError.UNKNOWN_TOPIC_OR_PART
-                raise KafkaException(KafkaError(code, "unknown topic"))
-            return SimpleNamespace(topic_id=topic.number, partitions=topic.partitions)
-
-        return {
-            name: self._soon(lambda name=name: described(name), request_timeout)  # type: ignore[misc]
-            for name in asked.topic_names
-        }
-
-    def describe_configs(
-        self, resources: list[Any], *, request_timeout: float
-    ) -> dict[Any, Any]:
-        return {
-            one: self._soon(lambda name=one.name: self._config(name), request_timeout)  # type: ignore[misc]
-            for one in resources
-        }
-
-    def _config(self, name: str) -> dict[str, SimpleNamespace]:
-        topic = self.cluster.topics.get(name)  # None: it is a broker
-        limit = LIMIT if topic is None else topic.limit
-        return {
-            "max.message.bytes": SimpleNamespace(value=str(limit)),
-            "cleanup.policy": SimpleNamespace(value="delete"),
-            "retention.ms": SimpleNamespace(value="-1"),
-        }
-
-    def create_topics(
-        self, new: list[Any], *, request_timeout: float
-    ) -> dict[str, Any]:
-        def created(name: str) -> None:
-            self.cluster.create(name)
-
-        return {
-            one.topic: self._soon(lambda name=one.topic: created(name), request_timeout)  # type: ignore[misc]
-            for one in new
-        }
-
-    def describe_cluster(self, *, request_timeout: float) -> SimFuture:
-        nodes = SimpleNamespace(nodes=[SimpleNamespace(id=1)])
-        return self._soon(lambda: nodes, request_timeout)
-
-
-def _fail(future: SimFuture, error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)

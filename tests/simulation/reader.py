@@ -6,8 +6,10 @@ from typing import Final
 
 from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
+from walstream.errors import ConfigError
 from walstream.lsn import Lsn
 from walstream.op import Table, postgres_time
+from walstream.sources.postgres.backfill.publication_filter import NoSuchTable
 from walstream.sources.postgres.incremental.chunk import Key, KeyChunk, Visibility
 
 _CHUNK: Final = 2  # rows
@@ -38,7 +40,13 @@ class SimReader:
 
     def _find(self, name: str) -> tuple[Table, SimTable]:
         (found,) = (one for one in self.server.tables if one.full_name == name)
-        columns = found.seen_shape.columns
+        shape = found.seen_shape
+        if shape.identity == "n" or not shape.key:
+            raise ConfigError(f"table {name!r} has no row key")
+        named = self.server.catalog.publications.values()
+        if not any(found.oid in made.members for made in named):
+            raise NoSuchTable(f"table {name!r} is not in the publication")
+        columns = shape.columns
         oids = tuple(20 if column == "id" else 25 for column in columns)
         table = Table("public", found.name, columns, (0,), oids, oid=found.oid)
         return table, found
@@ -57,8 +65,9 @@ class SimReader:
         most = min(most, _CHUNK)
         table, found = self._find(name)
         start = after[0] if after is not None and tuple(key) == ("id",) else ""
-        keys = sorted(one for one in found.seen if one > start)[:most]
-        rows = [[found.seen[one].get(name) for name in table.columns] for one in keys]
+        there = server.rows_of(found, seen=True)
+        keys = sorted(one for one in there if one > start)[:most]
+        rows = [[there[one].get(name) for name in table.columns] for one in keys]
         chunk = KeyChunk(
             table,
             rows,

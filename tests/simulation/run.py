@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.simulation.checker import Checker, phase_of, read
+from tests.simulation.backfill import SimSnapshot, given_up, unread
+from tests.simulation.checker import Checker, phase_of
 from tests.simulation.consumer import SimGroup
-from tests.simulation.disk import Documents, SimDisk
+from tests.simulation.ddl import DDL, heal, keyless, partitioned, reading, settled
+from tests.simulation.disk import Documents, SimDisk, read
 from tests.simulation.faults import EDITS, FAULTS, STATE
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
@@ -15,7 +17,13 @@ from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
 from tests.simulation.world import Killed, Process, Violation, World
 from walstream.config.run_options import Options
-from walstream.errors import PermissionLacking, RecordRefused, TopicLost, WalstreamError
+from walstream.errors import (
+    PermissionLacking,
+    PublicationLost,
+    RecordRefused,
+    TopicLost,
+    WalstreamError,
+)
 from walstream.pipeline.shutdown import Stop
 from walstream.service.worker import Worker
 from walstream.sources.postgres.detached.detached_sink import AWAY
@@ -47,11 +55,21 @@ class Run:
         self.schedule = schedule
         self.world = world = World(schedule.seed)
         tables = [SimTable(101 + at, name) for at, name in enumerate(TABLES)]
+        if schedule.ddl:
+            tables[-1].keyed = True
+            tables += partitioned(111)
+        filled = dict(schedule.rows)
         read = {name.rstrip("!") for _, name in schedule.reads}
         for table in tables:
             if table.full_name in read:
                 table.fill(5)
+            elif table.name in filled:
+                table.fill(filled[table.name])
         self.server: SimServer = SimServer(world, tables)
+        for root in tables:
+            for leaf in root.leaves:
+                catalog = self.server.catalog
+                self.server.catalog = catalog.attach(leaf.oid, root.oid, 600)
         self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
         self.disk = SimDisk(world)
         self.checker = Checker(self.server, self.cluster)
@@ -63,7 +81,7 @@ class Run:
         self._count = 0  # of calls since the last kill
         self.process = process_in(world)
         self._away: dict[str, tuple[Process, Stop]] = {}  # workers of detached sinks
-        self.detached = 0  # sinks, over all
+        self.detached = 0  # sinks
         self.stop: Stop | None = None
         self._edited = ""
         self._begun = False
@@ -72,6 +90,7 @@ class Run:
         self.whole = True  # nobody deleted records
         self._asked = 0  # wishes of an operator that were not heard yet
         self._worker: Worker | None = None
+        self._repeated: set[str] = set()  # tables that were given up
         world.nemesis = self._strike
 
     def _written(self, folder: str, documents: Documents) -> None:
@@ -93,6 +112,9 @@ class Run:
             last = max(last, at)
         for at, name in self.schedule.reads:
             world.at(at, lambda name=name: self.ask(name))  # type: ignore[misc]
+            last = max(last, at)
+        for at, what in self.schedule.ddl:
+            world.at(at, lambda what=what: self._alter(what))  # type: ignore[misc]
             last = max(last, at)
         world.at(last + 1.0, self._rest)
         world.at(0.5, self._supervise)
@@ -130,6 +152,10 @@ class Run:
         if what in EDITS:
             self._edited = what
         (FAULTS | EDITS)[what](self)
+
+    def _alter(self, what: str) -> None:
+        self.world.note(what)
+        DDL[what](self)
 
     # the nemesis at each call of a port
 
@@ -173,7 +199,7 @@ class Run:
 
         def run() -> None:
             try:
-                Worker(configuration(), "app", Options(sink=sink), stop).run()
+                Worker(parts.config, "app", Options(sink=sink), stop).run()
             except WalstreamError as error:
                 if not self._edited:
                     Violation(f"the worker of sink {sink} stopped: {error!r}")
@@ -195,16 +221,19 @@ class Run:
         self.cluster.slow.clear()
         for producer in self.cluster.producers:
             producer.failing = 0
+        heal(self)
         self._deadline = self.world.now + _LIVE_WITHIN_S
         self._look()
 
     def _look(self) -> None:
-        reading = any(
-            name.startswith(("beside/", "away/")) for name in self.disk.folders[STATE]
-        )
+        documents = self.disk.folders[STATE]
+        self._ask_again(documents)
+        away = any(name.startswith("away/") for name in documents)
         if (
             self.checker.arrived
-            and not (reading or self._asked)
+            and not (away or reading(self.server, documents) or self._asked)
+            and not unread(documents)
+            and self._settled(documents)
             and self.stop is not None
         ):
             self.world.note("arrived")
@@ -218,6 +247,26 @@ class Run:
             self.stop.request()
         else:
             self.world.at(0.5, self._look)
+
+    @property
+    def _mendable(self) -> bool:
+        return bool(self.schedule.ddl) and not self._edited
+
+    def _ask_again(self, documents: Documents) -> None:
+        """Have tables read that the first backfill gave up, as an operator does."""
+        for name in documents:
+            _, _, table = name.partition("backfill/")
+            if table and table not in self._repeated and given_up(documents, name):
+                self._repeated.add(table)
+                self.ask(f"{table}!")
+
+    def _settled(self, documents: Documents) -> bool:
+        """Return whether all that was altered is seen; write on until it is."""
+        if not self.schedule.ddl:
+            return True
+        if keyless(documents):  # the next row shows that the key is back
+            self.server.commit(self.world.random.getrandbits(32))
+        return settled(self.server, documents)
 
     def _given_up(self) -> str:
         """Return why the worker of a sink cannot go on: an operator is asked for."""
@@ -234,6 +283,8 @@ class Run:
         outcome = Outcome()
         Violation.first = ""
         parts.server, parts.cluster, parts.disk = self.server, self.cluster, self.disk
+        parts.config = configuration("initial" if self.schedule.rows else "never")
+        self.server.taken = SimSnapshot.of
         try:
             while not self._live(outcome):
                 self.world.wait(lambda: False, self.world.random.choice((0.05, 1.5)))
@@ -257,7 +308,9 @@ class Run:
         """Have consumers read what is there."""
         group = SimGroup(self.cluster, "a.", self.schedule.seed)
         group.run()
-        group.check({one.full_name: one.rows for one in self.server.tables})
+        root, rows_of = self.server.catalog.root, self.server.rows_of
+        named = [one for one in self.server.tables if root(one.oid) is None]
+        group.check({one.full_name: rows_of(one) for one in named})
 
     def _live(self, outcome: Outcome) -> bool:
         """Run the program until it ends; False: it was killed."""
@@ -265,7 +318,7 @@ class Run:
         self.process = process_in(self.world)
         with self.world.owned(self.process):
             self.stop = stop_of(self.world)
-            self._worker = Worker(configuration(), "app", Options(), self.stop)
+            self._worker = Worker(parts.config, "app", Options(), self.stop)
             try:
                 self._worker.run()
             except Killed:
@@ -273,6 +326,9 @@ class Run:
                     raise
                 return False
             except WalstreamError as error:
+                if isinstance(error, PublicationLost) and self._mendable:
+                    heal(self)  # so that the tables can be read again
+                    return False
                 if isinstance(error, _CURABLE):
                     # an operator does what it says, and starts it again
                     self.cluster.denied_until = 0.0

@@ -6,8 +6,11 @@ from typing import Final
 
 import orjson
 
+from tests.simulation.ddl import DDL
 from tests.simulation.faults import EDITS, FAULTS
 
+_ALTERED: Final = 0.25  # share of schedules with changes of the catalog
+_FILLED: Final = 0.3  # share of the others that begin with a backfill
 TABLES: Final = ("one", "two", "three")
 
 
@@ -22,6 +25,9 @@ class Schedule:
     freezes: list[tuple[int, float]]  # after so many calls, and for how long
     # when, and which table is to be read beside the stream; "!": and replaced
     reads: list[tuple[float, str]] = field(default_factory=list)
+    ddl: list[tuple[float, str]] = field(default_factory=list)  # when, and what
+    # how many rows tables have before the first start, which sends them
+    rows: list[tuple[str, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, seed: int) -> "Schedule":
@@ -49,7 +55,27 @@ class Schedule:
             names += draw.sample([f"public.{name}!" for name in TABLES], 1)
             reads = [(round(draw.uniform(0, span), 4), name) for name in names]
         commits = [(round(at, 4), draw.getrandbits(32)) for at in times]
-        return cls(seed, commits, sorted(faults), kills, freezes, sorted(reads))
+        ddl: list[tuple[float, str]] = []
+        if draw.random() < _ALTERED:
+            span = max(span, 3.0)
+            kinds = draw.sample(list(DDL), draw.randint(1, 2))
+            ddl = [
+                (round(draw.uniform(0, span), 4), draw.choice(kinds))
+                for _ in range(draw.choice((1, 2, 4)))
+            ]
+        rows: list[tuple[str, int]] = []
+        if not (ddl or reads) and draw.random() < _FILLED:
+            rows = [(name, draw.choice((1, 3, 6))) for name in TABLES]
+        return cls(
+            seed,
+            commits,
+            sorted(faults),
+            kills,
+            freezes,
+            sorted(reads),
+            sorted(ddl),
+            rows,
+        )
 
     def to_json(self) -> str:
         return orjson.dumps(asdict(self)).decode()
@@ -57,6 +83,6 @@ class Schedule:
     @classmethod
     def from_json(cls, text: str) -> "Schedule":
         found = orjson.loads(text)
-        for name in ("commits", "faults", "freezes", "reads"):
+        for name in ("commits", "faults", "freezes", "reads", "ddl", "rows"):
             found[name] = [tuple(one) for one in found.get(name, ())]
         return cls(**found)

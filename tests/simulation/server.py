@@ -4,26 +4,34 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.simulation.tables import SimTable, WalTransaction, Writer
-from tests.simulation.walsender import IDENTIFIER, SimSlot, SimWalsender
+import psycopg
+
+from tests.simulation.answers import Answers
+from tests.simulation.catalog import SimCatalog
+from tests.simulation.publishing import PublishedWriter
+from tests.simulation.session import SimSession
+from tests.simulation.tables import (
+    CatalogChange,
+    SimTable,
+    WalTransaction,
+    Writer,
+)
+from tests.simulation.walsender import SimSlot, SimWalsender
 from tests.simulation.world import Process, World
 from walstream.errors import Transient
 from walstream.lsn import Lsn, show
 from walstream.op import postgres_time
 from walstream.pipeline.pgoutput import LogicalMessage
-from walstream.postgres.server import Server
-from walstream.postgres.slot import Slot
-from walstream.postgres.slot_health import SlotHealth
 from walstream.sources.postgres.incremental.chunk import Visibility
 
 START: Final = 0x1_0000_0000
+_CHANGE: Final = 0x100  # bytes of a transaction that changes the catalog
 _CHECKPOINT: Final = 0x80  # bytes of the record that begins a timeline
 
 
-class SimServer:
+class SimServer(Answers):
     """Tables, WAL and slots, and what is told of them over sessions."""
 
     def __init__(self, world: World, tables: list[SimTable]) -> None:
@@ -32,7 +40,14 @@ class SimServer:
         self.timeline = 1
         self.history = ""  # of the timelines before
         self._first = [(one, dict(one.rows), one.shape) for one in tables]
-        self.wal: list[WalTransaction | LogicalMessage] = []
+        self.catalog = SimCatalog()
+        self.altered: set[int] = set()  # transactions that changed it
+        self._altering: SimSession | None = None  # who has it locked
+        self.lives = 0  # a crash ends every session
+        self.snapshots: dict[str, Any] = {}  # that are exported, by name
+        self.drivers: list[Any] = []  # which read under them
+        self.taken: Callable[[SimServer], object] = lambda _server: None
+        self.wal: list[WalTransaction | CatalogChange | LogicalMessage] = []
         self.commits: list[Lsn] = []  # of `wal`
         self.wal_end: Lsn = START
         self.slots: dict[str, SimSlot] = {}
@@ -43,9 +58,15 @@ class SimServer:
         self.confirming: Callable[[SimSlot, Lsn], None] = lambda _slot, _lsn: None
         self._next_xid = 700
         self.running: list[int] = []  # numbers of transactions that are open
-        self._logged: deque[WalTransaction] = deque()  # that others do not see yet
+        self._logged: deque[WalTransaction | CatalogChange] = (
+            deque()
+        )  # that others do not see yet
         self._completed = 699  # the highest number of what has ended
         self.held_until = 0.0  # a standby keeps commits from being seen
+        self.writer: Callable[[list[SimTable], int, int], Writer] = self._writer
+
+    def _writer(self, tables: list[SimTable], lsn: int, seed: int) -> Writer:
+        return PublishedWriter(tables, lsn, seed, self.catalog)
 
     # what its users do
 
@@ -56,16 +77,55 @@ class SimServer:
         if xid in self.running:
             self.running.remove(xid)
         now = postgres_time(self.world.wall + self.world.now)
-        done = Writer(self.tables, self.wal_end, seed).write(xid, now)
-        self.wal.append(done)
-        self.commits.append(done.lsn)
-        self.wal_end = done.end_lsn
+        done = self.writer(self.tables, self.wal_end, seed).write(xid, now)
+        self._log(done)
         self.world.note(f"commit {done.lsn:X} {len(done.expected)}")
         self.committed(done)
         self._wake()
         self._logged.append(done)
         self._show()
         return done
+
+    def _log(self, done: WalTransaction | CatalogChange) -> None:
+        self.wal.append(done)
+        self.commits.append(done.lsn)
+        self.wal_end = done.end_lsn
+
+    def change(self, catalog: SimCatalog, xid: int) -> None:
+        """Commit a transaction that changed the catalog, or how tables are."""
+        if xid in self.running:
+            self.running.remove(xid)
+        self.catalog = catalog
+        self.altered.add(xid)
+        states = [(one, dict(one.rows), one.shape) for one in self.tables]
+        lsn = self.wal_end + _CHANGE // 2
+        done = CatalogChange(lsn, self.wal_end + _CHANGE, xid, catalog, states)
+        self._log(done)
+        self.world.note(f"catalog {done.lsn:X}")
+        self._logged.append(done)
+        self._show()
+
+    def abandon(self, xid: int) -> None:
+        """Roll a transaction back."""
+        if xid in self.running:
+            self.running.remove(xid)
+            self._completed = max(self._completed, xid)
+
+    @property
+    def locked(self) -> bool:
+        """Return whether a transaction that changes publications is open."""
+        found = self._altering
+        return found is not None and not (found.owner and found.owner.dead)
+
+    def lock(self, session: SimSession) -> None:
+        """Lock the publications until the end of the transaction."""
+        if self._altering is not session and self.locked:
+            raise psycopg.errors.LockNotAvailable
+        self._altering = session
+
+    def unlock(self, session: SimSession) -> None:
+        if self._altering is session:
+            self._altering = None
 
     def begin(self) -> int:
         """Begin a transaction, which stays open."""
@@ -153,6 +213,8 @@ class SimServer:
                 slot.reader.cut = True
                 slot.reader = None
             slot.confirmed = slot.on_disk
+        self.lives += 1
+        self._altering = None
         self.down_until = self.world.now + self.world.random.choice((0.1, 2.0))
 
     def promote(self) -> None:
@@ -162,10 +224,15 @@ class SimServer:
         at = self.world.random.randint(first, len(self.commits))
         left = self.commits[at] if at < len(self.commits) else self.wal_end
         del self.wal[at:], self.commits[at:]
-        states = self._first
+        states, self.catalog, self.altered = self._first, SimCatalog(), set()
         for item in self.wal:
-            if isinstance(item, WalTransaction):
+            if isinstance(item, CatalogChange):
+                self.catalog = item.catalog
+                self.altered.add(item.xid)
+            if not isinstance(item, LogicalMessage):
                 states = item.states
+        self.lives += 1
+        self._altering = None
         for table, rows, shape in states:
             table.rows, table.seen = dict(rows), dict(rows)
             table.shape = table.seen_shape = shape
@@ -184,6 +251,11 @@ class SimServer:
 
     # over sessions
 
+    def export(self) -> str:
+        name = f"snapshot-{self._next_xid}-{len(self.snapshots)}"
+        self.snapshots[name] = self.taken(self)
+        return name
+
     def connect(self, _dsn: str, *, replication: bool = False) -> SimWalsender:
         self.world.port("connect")
         if self.world.now < self.down_until:
@@ -195,96 +267,6 @@ class SimServer:
         return self.world.wait(self.world.descriptors[descriptor], timeout_s)
 
     @contextmanager
-    def session(self, dsn: str) -> Iterator[SimWalsender]:
-        yield self.connect(dsn)
-
-    def look(self, _connection: object) -> Server:
-        return Server(
-            system_identifier=IDENTIFIER,
-            timeline=self.timeline,
-            database="app",
-            in_recovery=False,
-            wal_level="logical",
-            encoding="UTF8",
-            wal_sender_timeout_ms=60_000,
-            may_replicate=True,
-            flush_lsn=self.wal_end,
-            version=180000,
-        )
-
-    def facts(
-        self, _connection: object, *_only: object, oid: int | None = None
-    ) -> dict[str, Any]:
-        found = [one for one in self.tables if oid in {None, one.oid}]
-        return {one.full_name: one.facts() for one in found}
-
-    def facts_and_end(
-        self, connection: object, *, oid: int | None = None
-    ) -> tuple[dict[str, Any], Lsn]:
-        return self.facts(connection, oid=oid), self.wal_end
-
-    def find(self, _connection: object, name: str) -> Slot | None:
-        slot = self.slots.get(name)
-        if slot is None:
-            return None
-        return Slot(
-            name=name,
-            kind="logical",
-            plugin="pgoutput",
-            database="app",
-            active_pid=1 if slot.reader is not None else None,
-            wal_status="reserved",
-            invalidation=None,
-            confirmed_flush_lsn=slot.confirmed,
-            reader="another" if slot.reader is not None else "",
-        )
-
-    def health(self, _connection: object, name: str) -> SlotHealth | None:
-        return (
-            SlotHealth(0, "reserved", None, self.wal_end)
-            if name in self.slots
-            else None
-        )
-
-    def create(self, _dsn: str, wish: Any, _patience: object) -> Any:
-        self.world.port("create slot")
-        self.slots[wish.name] = SimSlot(wish.name, self.wal_end, self.wal_end)
-        self.world.port("slot created")
-        return Created(self.wal_end)
-
-    def drop(self, _connection: object, name: str) -> None:
-        self.world.port("drop slot")
-        slot = self.slots.get(name)
-        if slot is not None and slot.reader is not None:
-            raise Transient(f"slot {name!r} is in use")
-        self.slots.pop(name, None)
-        self.world.note(f"slot {name} dropped")
-
-    def copy(self, _connection: object, name: str, to: str) -> None:
-        self.world.port("copy slot")
-        slot = self.slots.get(name)
-        if slot is None:
-            raise Transient(f"slot {name!r} is gone")
-        self.slots[to] = SimSlot(to, slot.confirmed, slot.confirmed)
-        self.world.note(f"slot {to} copied")
-
-    def toasted(
-        self, _dsn: str, oid: int, _op: object, key: dict[str, Any], wanted: list[str]
-    ) -> Any:
-        (table,) = (one for one in self.tables if one.oid == oid)
-        row = table.rows.get(key["id"])
-        return None if row is None else tuple(row.get(name) for name in wanted)
-
-
-@dataclass
-class Created:
-    """A slot that was just created."""
-
-    consistent_point: Lsn
-
-    @property
-    def connection(self) -> "Created":
-        return self
-
-    def close(self) -> None:
-        pass
+    def session(self, dsn: str) -> Iterator[SimSession]:
+        self.connect(dsn)
+        yield SimSession(self)

@@ -1,9 +1,11 @@
 """Tables of the simulated server: transactions change them, and leave WAL behind."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from tests.simulation.catalog import SimCatalog
 from walstream.op import Kind
 from walstream.pipeline.pgoutput import (
     Begin,
@@ -21,8 +23,8 @@ from walstream.row import UNCHANGED, Value
 from walstream.testing import encode, wal_data
 
 _INT8, _TEXT = 20, 25
-_TOASTED: Final = "large"
-_KEYS: Final = 6  # few, so that rows meet
+TOASTED: Final = "large"
+KEYS: Final = 6  # few, so that rows meet
 _COMMIT_RECORD: Final = 40
 
 Row = dict[str, str | None]
@@ -32,7 +34,8 @@ class ShapeVersion(NamedTuple):
     """A table as of one transaction."""
 
     columns: tuple[str, ...]
-    identity: str  # d | f
+    identity: str  # d | f | n
+    key: bool = True  # has it a primary key?
 
 
 FIRST: Final = ShapeVersion(("id", "note", "large"), "d")
@@ -47,7 +50,7 @@ class Expected(NamedTuple):
     key: str  # "" of a truncation
 
 
-@dataclass
+@dataclass(eq=False)
 class SimTable:
     oid: int
     name: str
@@ -55,9 +58,13 @@ class SimTable:
     rows: dict[str, Row] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  # of columns, by name
     last: int = 0
+    file: int = 0  # another one after each TRUNCATE
     # as others see it: a commit is in the WAL before
     seen: dict[str, Row] = field(default_factory=dict)
     seen_shape: ShapeVersion = FIRST
+    leaves: "tuple[SimTable, ...]" = ()  # of a partition root, attached or not
+    keyed: bool = False  # never FULL: else nobody can say from where its key counts
+    bound: tuple[int, int] | None = None  # of a partition: remainder and modulus
 
     def fill(self, keys: int) -> None:
         """Have rows that were there before all."""
@@ -78,34 +85,51 @@ class SimTable:
     def full_name(self) -> str:
         return f"public.{self.name}"
 
-    def facts(self) -> TableFacts:
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Name the columns that an old row carries, unless it is FULL."""
+        return ("id",) if self.shape.identity == "d" and self.shape.key else ()
+
+    @property
+    def identified(self) -> bool:
+        return self.shape.identity == "f" or bool(self.identity)
+
+    def facts(
+        self, root: "SimTable | None" = None, leaves: "Sequence[SimTable]" = ()
+    ) -> TableFacts:
         columns = self.shape.columns
+        holders = leaves if self.leaves else (self,)
         return TableFacts(
             schema="public",
             name=self.name,
-            kind="r",
+            kind="p" if self.leaves else "r",
             persistence="p",
             replica_identity=self.shape.identity,
-            primary_key=("id",),
-            identity=("id",) if self.shape.identity == "d" else (),
+            primary_key=("id",) if self.shape.key else (),
+            identity=self.identity,
             columns=columns,
             not_null=frozenset(("id",)),
-            root=None,
-            leaves_full=self.shape.identity == "f",
-            leaves_identified=True,
+            root=root.full_name if root else None,
+            leaves_full=all(one.shape.identity == "f" for one in holders),
+            leaves_identified=all(one.identified for one in holders),
             oid=self.oid,
             numbers=tuple(self.numbers[column] for column in columns),
         )
 
     def relation(self, shape: ShapeVersion) -> Relation:
-        full = shape.identity == "f"
+        full, marked = shape.identity == "f", shape.identity == "d" and shape.key
         return Relation(
             self.oid,
             "public",
             self.name,
             shape.identity,
             [
-                Column(full or name == "id", name, _INT8 if name == "id" else _TEXT, -1)
+                Column(
+                    full or (marked and name == "id"),
+                    name,
+                    _INT8 if name == "id" else _TEXT,
+                    -1,
+                )
                 for name in shape.columns
             ],
         )
@@ -123,6 +147,9 @@ class WalTransaction:
     frames: list[tuple[tuple[tuple[SimTable, ShapeVersion], ...], bytes]]
     expected: list[Expected]
     reads: bool = False  # a value is read from the table later: bytes may differ
+    # by frame: the partition root as which a leaf's row goes out
+    above: dict[int, tuple[SimTable, ShapeVersion]] = field(default_factory=dict)
+    version: int = 0  # of the catalog
     # what others see of each table when they see it
     states: list[tuple[SimTable, dict[str, Row], ShapeVersion]] = field(
         default_factory=list
@@ -143,6 +170,22 @@ class WalTransaction:
         return wal_data(encode(message), self.end_lsn)
 
 
+@dataclass
+class CatalogChange:
+    """A committed transaction of which the slot decodes nothing."""
+
+    lsn: int
+    end_lsn: int
+    xid: int
+    catalog: SimCatalog
+    states: list[tuple[SimTable, dict[str, Row], ShapeVersion]]
+
+    def show(self) -> None:
+        """Let others see it."""
+        for table, rows, shape in self.states:
+            table.seen, table.seen_shape = rows, shape
+
+
 class Writer:
     """Draws the steps of one transaction and applies them to the tables."""
 
@@ -160,7 +203,7 @@ class Writer:
         draw = self._random
         # its rows were written before another commit, which ends where this one begins
         interleaved = draw.random() < 0.3
-        for _ in range(draw.choice((0, 1, 1, 2, 3, 6, 20))):
+        for _ in range(draw.choice((0, 1, 1, 2, 3, 5, 9))):
             self._lsn += 0 if interleaved else draw.randrange(8, 80)
             step = draw.choices(
                 (
@@ -184,7 +227,7 @@ class Writer:
             self._frames,
             self._expected,
             self._reads,
-            [(table, dict(table.rows), table.shape) for table in self._tables],
+            states=[(table, dict(table.rows), table.shape) for table in self._tables],
         )
 
     def _frame(self, table: SimTable, message: Insert | Update | Delete) -> None:
@@ -211,7 +254,7 @@ class Writer:
 
     def _put(self, table: SimTable) -> None:
         """Insert a row, or update the one that is there."""
-        key = str(self._random.randrange(_KEYS))
+        key = str(self._random.randrange(KEYS))
         if key in table.rows:
             self._update(table, key, key)
             return
@@ -221,18 +264,11 @@ class Writer:
 
     def _update(self, table: SimTable, before: str, after: str) -> None:
         old = table.rows.pop(before)
-        new = self._row(table, after)
-        kept = (
-            _TOASTED in old
-            and old[_TOASTED] is not None
-            and self._random.random() < 0.5
-        )
-        if kept:
-            new[_TOASTED] = old[_TOASTED]
+        new, kept = self._changed(table, old, after)
         table.rows[after] = new
         values = self._values(table, new)
         if kept:
-            values[table.shape.columns.index(_TOASTED)] = UNCHANGED
+            values[table.shape.columns.index(TOASTED)] = UNCHANGED
         whole = table.shape.identity == "f"
         old_values: list[Value] | None = None
         if whole:
@@ -246,6 +282,16 @@ class Writer:
         else:
             self._expect(Kind.DELETE, table, before)
             self._expect(Kind.INSERT, table, after)
+
+    def _changed(self, table: SimTable, old: Row, key: str) -> tuple[Row, bool]:
+        """Draw a row's next version; tell whether its large value is left alone."""
+        new = self._row(table, key)
+        kept = (
+            TOASTED in old and old[TOASTED] is not None and self._random.random() < 0.5
+        )
+        if kept:
+            new[TOASTED] = old[TOASTED]
+        return new, kept
 
     def _delete(self, table: SimTable) -> None:
         if not table.rows:
@@ -261,7 +307,7 @@ class Writer:
 
     def _move(self, table: SimTable) -> None:
         """Change a row's key."""
-        free = [key for key in map(str, range(_KEYS)) if key not in table.rows]
+        free = [key for key in map(str, range(KEYS)) if key not in table.rows]
         if table.rows and free:
             self._update(
                 table, self._random.choice(list(table.rows)), self._random.choice(free)
@@ -277,11 +323,12 @@ class Writer:
         self._frames.append((shapes, wal_data(encode(message), self._lsn)))
         for one in tables:
             one.rows.clear()
+            one.file += 1
             self._expect(Kind.TRUNCATE, one, "")
 
     def _alter(self, table: SimTable) -> None:
         """Add or drop a column, or change the identity."""
-        columns, identity = table.shape
+        columns, identity, _ = table.shape
         added = [name for name in columns if name.startswith("c")]
         if self._random.random() < 0.4:
             identity = "d" if identity == "f" else "f"
@@ -291,7 +338,7 @@ class Writer:
             column = f"c{table.last}"
             table.number(column)
             columns = (*columns, column)
-        table.shape = ShapeVersion(columns, identity)
+        table.shape = table.shape._replace(columns=columns, identity=identity)
         for key, row in table.rows.items():
             table.rows[key] = {name: row.get(name) for name in columns}
 

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from tests.simulation.__main__ import Journal
+from tests.simulation.ddl import DDL
 from tests.simulation.faults import EDITS, FAULTS
 from tests.simulation.installation import installed
 from tests.simulation.rules import RULES, taken_out
@@ -21,6 +22,8 @@ from tests.simulation.search import shortest
 
 SCHEDULES: Final = 120
 _MOST: Final = 120  # schedules until a rule that is out has to be missed
+
+CALM: Final = replace(Schedule.of(3), faults=[], kills=[], freezes=[], reads=[], ddl=[])
 
 
 @pytest.fixture(autouse=True)
@@ -60,10 +63,16 @@ def test_a_rule_that_is_out_is_missed(rule: str) -> None:
 
 @pytest.mark.parametrize("fault", [*FAULTS, *EDITS])
 def test_each_fault_happens_without_a_violation(fault: str) -> None:
-    calm = replace(Schedule.of(3), faults=[(0.3, fault)], kills=[], freezes=[])
-    outcome = run(calm)
+    outcome = run(replace(CALM, faults=[(0.3, fault)]))
     assert not outcome.violation
-    assert bool(outcome.stopped) == (fault in {"drop slot", "yesterday"})
+    stops = {"drop slot", "yesterday", "publish less"}
+    assert bool(outcome.stopped) == (fault in stops)
+
+
+@pytest.mark.parametrize("change", DDL)
+def test_each_change_of_the_catalog_is_seen_and_mended(change: str) -> None:
+    outcome = run(replace(CALM, ddl=[(0.3, change)]))
+    assert [outcome.violation, outcome.stopped] == ["", ""]
 
 
 def test_a_seed_is_one_history_whatever_order_sets_have() -> None:

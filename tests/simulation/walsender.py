@@ -12,12 +12,14 @@ import psycopg
 from tests.simulation.tables import ShapeVersion, WalTransaction
 from tests.simulation.world import Process
 from walstream.lsn import Lsn, parse, show
+from walstream.pipeline.pgoutput import LogicalMessage
 from walstream.testing import encode, keepalive, wal_data
 
 if TYPE_CHECKING:
     from tests.simulation.server import SimServer
 
 IDENTIFIER: Final = 7
+_LATENCIES: Final = (0.0001, 0.001, 0.001, 0.02)  # seconds
 _STATUS: Final = Struct("!cQQQqB").unpack
 
 
@@ -49,9 +51,11 @@ class SimWalsender:
     nonblocking: int = 0
     ssl_in_use: bool = False
     socket: int = 0
+    _version: int = 0  # of the catalog
     _asked: str = ""
     _next: int = 0  # transaction to be decoded
     _arrives: float = 0.0
+    _under_way: deque[tuple[float, list[bytes]]] = field(default_factory=deque)
     _heard: float = 0.0
 
     def __post_init__(self) -> None:
@@ -105,7 +109,7 @@ class SimWalsender:
     # as the walsender
 
     def _latency(self) -> float:
-        return self.server.world.random.choice((0.0001, 0.001, 0.001, 0.02))
+        return _LATENCIES[int(self.server.world.random.random() * len(_LATENCIES))]
 
     def decode(self) -> None:
         """Decode what is committed, and send it in pieces."""
@@ -117,17 +121,23 @@ class SimWalsender:
                 for frame in self._decoded(item):
                     self._send(frame)
                 self.sent = max(self.sent, item.end_lsn)
-            elif self.messages:
+            elif isinstance(item, LogicalMessage) and self.messages:
                 self._send(wal_data(encode(item), item.lsn))
 
     def _decoded(self, transaction: WalTransaction) -> Iterator[bytes]:
         if not transaction.frames and self.server.world.random.random() < 0.5:
             return  # an empty one may be left out
+        if transaction.version != self._version:  # a publication was altered
+            self._version = transaction.version
+            self.described.clear()
         yield transaction.head
-        for shapes, frame in transaction.frames:
+        for index, (shapes, frame) in enumerate(transaction.frames):
             for table, shape in shapes:
                 if self.described.get(table.oid) != shape:
                     self.described[table.oid] = shape
+                    if above := transaction.above.get(index):
+                        root, of_root = above
+                        yield wal_data(encode(root.relation(of_root)), 0)
                     yield wal_data(encode(table.relation(shape)), 0)
             yield frame
             if self.server.world.random.random() < 0.02:
@@ -139,11 +149,17 @@ class SimWalsender:
         self._arrives = max(self._arrives, world.now)
         if world.random.random() < 0.2:
             self._arrives += self._latency()
-        world.at(self._arrives - world.now, lambda: self._arrive(frame))
+        if self._under_way and self._under_way[-1][0] == self._arrives:
+            self._under_way[-1][1].append(frame)
+            return
+        self._under_way.append((self._arrives, [frame]))
+        world.at(self._arrives - world.now, self._arrive)
 
-    def _arrive(self, frame: bytes) -> None:
+    def _arrive(self) -> None:
+        """Have what was sent together arrive together."""
+        _, frames = self._under_way.popleft()
         if not (self.cut or self.silent):
-            self.inbox.append(frame)
+            self.inbox.extend(frames)
 
     def keepalive(self, *, reply: bool = False) -> None:
         """Tell how far the WAL is decoded."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from threading import Semaphore, Thread
+from threading import Lock, Thread
 from typing import ClassVar, Final
 
 from walstream.telemetry import runtime
@@ -22,6 +22,7 @@ from walstream.telemetry.runtime import Runtime
 EPOCH: Final = 1_800_000_000.0
 _PULSE_S: Final = 0.25
 _MOST_EVENTS: Final = 200_000
+_OVERSLEEP_S: Final = 0.2  # of a short rest, while nothing happens
 _FIRST_DESCRIPTOR: Final = 1 << 20  # no file of the machine has such a number
 
 Nemesis = Callable[[str], None]
@@ -49,6 +50,7 @@ class Process:
     name: str = ""
     dead: bool = False
     frozen_until: float = 0.0
+    rested: int = -1  # how much had happened when it last rested
 
     def awake(self, now: float) -> bool:
         return self.frozen_until <= now
@@ -63,7 +65,10 @@ class Fiber:
         self.ended = False
         self._world = world
         self._run = run
-        self._turn, self._back = Semaphore(0), Semaphore(0)
+        # each is let go by the other thread: one stack runs at a time
+        self._turn, self._back = Lock(), Lock()
+        self._turn.acquire()
+        self._back.acquire()
         Thread(target=self._live, daemon=True).start()
 
     def _live(self) -> None:
@@ -108,6 +113,7 @@ class World:
         self.fiber: Fiber | None = None  # that runs now
         self._numbers = 0
         self.ran = 0
+        self.happened = 0  # of those, all but ends of waits
         self.owner: Process | None = None  # the process that runs now
         self.nemesis: Nemesis | None = None
         self.calls: Counter[str] = Counter()  # of ports
@@ -130,8 +136,9 @@ class World:
         if self.nemesis is not None:
             self.nemesis(name)
 
-    def note(self, what: str) -> None:
+    def note(self, what: str, value: bytes = b"") -> None:
         """Add to the digest by which two runs are compared."""
+        self.digest = zlib.crc32(value, self.digest)
         self.digest = zlib.crc32(f"{self.now:.6f} {what}".encode(), self.digest)
 
     def wait(self, over: Callable[[], bool], timeout: float | None = None) -> bool:
@@ -158,6 +165,33 @@ class World:
                 raise Killed
         return True
 
+    def rest(self, over: Callable[[], bool], timeout: float | None) -> None:
+        """Wait; when nothing happened since the last rest, until something does.
+
+        A loop that looks each millisecond finds the same a thousand times: its process
+        oversleeps instead, as a machine lets it.
+        """
+        owner = self.owner
+        if timeout is None or owner is None or timeout >= _OVERSLEEP_S:
+            self.wait(over, timeout)
+            return
+        before = self.happened
+        if owner.rested == before:
+            self.wait(lambda: self.happened != before or over(), _OVERSLEEP_S)
+            if self.happened == before:
+                return
+        self.wait(over, timeout)
+        owner.rested = self.happened
+
+    def pass_by(self) -> None:
+        """Let happen what is due; one that has a stack of its own waits later."""
+        events = self.events
+        if self.fiber is None:
+            while events and events[0][0] <= self.now:
+                self.step(self.now)
+            if self.owner is not None and self.owner.dead:
+                raise Killed
+
     def finish(self) -> None:
         """End every stack that is left."""
         for fiber in self.fibers:
@@ -176,6 +210,9 @@ class World:
             raise Violation("liveness: it never comes to rest")
         time, _, owner, act = heappop(events)
         self.now = max(self.now, time)
+        if act is nothing:
+            return True
+        self.happened += 1
         if owner is None:
             act()
         elif not owner.dead:
@@ -188,11 +225,14 @@ class World:
     def _act(self, owner: Process, act: Callable[[], None]) -> None:
         """Run an event of a process; its end is not that of the one that waits."""
         waiting = self.owner
+        if owner is waiting:
+            act()
+            return
         try:
             with self.owned(owner):
                 act()
         except Killed:
-            if owner is waiting or Violation.first:
+            if Violation.first:
                 raise
 
     @contextmanager

@@ -4,7 +4,7 @@ Pure. Every row that would lose or mix changes stops with both LSNs and the repa
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Protocol
 
@@ -215,6 +215,13 @@ def _resume(
             repair=reset,
         )
     return Decision(Step.WAIT if slot.active_pid else Step.STREAM, resume)
+
+
+def check_confirmed(source: str, position: Position, slot: Slot) -> None:
+    """Refuse a slot beyond the position; who reads it now is the caller."""
+    if (slot.confirmed_flush_lsn or 0) > position.resume:
+        idle = replace(slot, active_pid=None)
+        raise _read_by_another(idle, position.resume, RESET.of_source(source))
 
 
 def _reader(slot: Slot) -> str:

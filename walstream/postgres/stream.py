@@ -26,11 +26,12 @@ from walstream.postgres.connection import (
     connect,
     publication_lost,
     readable,
+    session,
     translate,
 )
 from walstream.postgres.server import Server
-from walstream.postgres.slot import quoted
-from walstream.postgres.start_table import check_timeline
+from walstream.postgres.slot import find, quoted
+from walstream.postgres.start_table import check_confirmed, check_timeline
 from walstream.telemetry import runtime
 
 _STATUS: Final = Struct("!cQQQqB")  # 'r', write, flush, apply, clock, reply wanted
@@ -241,6 +242,18 @@ class SlotSource:
                 self._pgconn.consume_input()
 
 
+def _check_unread(dsn: str, source: str, position: Position) -> None:
+    """See that nobody read the slot since it was looked at, for how long ever that was.
+
+    PostgreSQL begins where the slot is confirmed, and says nothing. From here on nobody
+    else can move it.
+    """
+    with session(dsn) as asking:
+        slot = find(asking, position.slot)
+    if slot is not None:
+        check_confirmed(source, position, slot)
+
+
 def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is told
     dsn: str,
     server: Server,
@@ -253,6 +266,8 @@ def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is tol
     report: Callable[[int], None] = lambda _timeline: None,
 ) -> SlotSource:
     """Connect and start replication at the position; raise where history changed.
+
+    Raise SlotLost where the slot is beyond the position: changes are missing.
 
     `given` is how far sinks were given commits. `report` is told the server's timeline,
     once it is known to contain both.
@@ -278,6 +293,7 @@ def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is tol
                 position.slot, position.resume, publications, messages=messages
             ).encode()
         )
+        _check_unread(dsn, source, position)
     except psycopg.Error as error:
         connection.close()
         raise translate(error, f"reading slot {position.slot!r}") from error

@@ -13,6 +13,7 @@ from walstream.postgres.start_table import (
     Decision,
     Step,
     StoredState,
+    check_confirmed,
     check_timeline,
     decide,
 )
@@ -333,3 +334,10 @@ def test_promotion_below_what_may_have_been_sent_asks_for_a_look() -> None:
 def test_what_was_sent_on_a_timeline_that_the_server_left_stops() -> None:
     with pytest.raises(HistoryError, match="timeline 2, which is not in the history"):
         check_timeline("app", POSITION, SERVER, "", Given(2, 0x100, 0x101))
+
+
+def test_a_slot_that_was_read_meanwhile_is_not_streamed_from() -> None:
+    check_confirmed("app", POSITION, replace(SLOT, confirmed_flush_lsn=0x200))
+    with pytest.raises(SlotLost, match="another client read it") as stopped:
+        check_confirmed("app", POSITION, replace(ACTIVE, confirmed_flush_lsn=0x201))
+    assert stopped.value.repair.command == "walstream positions reset app"

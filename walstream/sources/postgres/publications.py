@@ -11,7 +11,6 @@ from walstream.postgres.selection import selection_of
 from walstream.sources.handlers import is_backfilled
 from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.progress import BackfillProgress
-from walstream.sources.postgres.incremental import progress as beside_stream
 from walstream.sources.postgres.incremental.progress import (
     IncrementalProgress,
     TableRequests,
@@ -33,8 +32,9 @@ def capture_of(
         name,
         reread=source.on_publication_change == "reread",
         ask=partial(progress.ask, replace=True, anew=True),
+        # by what this process goes by: a write that failed may be on disk all the same
         asked=lambda: read_anew(
-            stored_progress.read(positions), beside_stream.read(positions)
+            stored_progress.read(positions), TableRequests(progress.wishes())
         ),
     )
     return Capture(
