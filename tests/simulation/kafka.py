@@ -151,14 +151,14 @@ class SimProducer:
         callback: Callable[..., None] = lambda *_: None,
         _on_delivery: object = None,
         timestamp: int = 0,
-        headers: Iterable[tuple[str, Any]] = (),
+        headers: Iterable[tuple[str, Any]] | None = None,
     ) -> None:
         self._world.port("produce")
         if self.fatal is not None:
             raise KafkaException(self.fatal)
         if self._open >= _QUEUE:
             raise BufferError
-        record = Record(topic, partition, key, value, tuple(headers))
+        record = Record(topic, partition, key, value, tuple(headers or ()))
         self._open += 1
         place = topic, partition
         self._queues.setdefault(place, deque()).append(Pending(record, callback))

@@ -95,18 +95,6 @@ DRIVEN_BY = {
         "integration/test_mirror_ops.py: "
         "test_an_older_op_of_another_partition_takes_no_effect"
     ),
-    "consumer/state/partition.py": (
-        "integration/test_consumer_idempotent.py: "
-        "test_retry_makes_only_its_partition_wait_and_keeps_order"
-    ),
-    "consumer/state/partition_state.py": (
-        "integration/test_consumer_idempotent.py: "
-        "test_a_state_moved_by_hand_is_noticed_and_obeyed"
-    ),
-    "consumer/state/session.py": (
-        "integration/test_consumer_idempotent.py: "
-        "test_sessions_ended_by_the_server_are_opened_again"
-    ),
     "walstream/admin/backfill_offline.py": (
         "integration/test_backfill_again.py: test_tables_are_sent_again_in_their_place"
     ),

@@ -233,14 +233,7 @@ class OrderedProducer:
             try:
                 # by position: keywords cost a third of the call
                 self._produce(
-                    topic,
-                    value,
-                    key,
-                    partition,
-                    callback,
-                    None,
-                    timestamp_ms,
-                    headers,
+                    topic, value, key, partition, callback, None, timestamp_ms, headers
                 )
             except (BufferError, KafkaException):
                 pass  # the careful way tells which

@@ -176,11 +176,12 @@ class LmdbEnvironment:
 
         The file holds the transaction before that, or that one.
         """
-        if not self._given_up:  # a reader waits for no write
-            return
-        with self._guard:
-            if not self._given_up:
-                return
+        if self._given_up:  # a reader waits for no write
+            with self._guard:
+                self._open_again()
+
+    def _open_again(self) -> None:
+        if self._given_up:
             with self._no_reader:
                 self._no_reader.wait_for(lambda: not self._readers)
                 self._opened().close()
