@@ -282,11 +282,7 @@ class RecordSink:
         stamp: int,
     ) -> None:
         """Put a record with headers of its own in this partition, or park it."""
-        size = RECORD_OVERHEAD
-        if value is not None:
-            size += len(value)
-        if key is not None:
-            size += len(key)
+        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
         for title, text in headers:
             size += len(title)
             if text is not None:
