@@ -127,6 +127,8 @@ class Checker:
         """See that an old row stands behind all that is older."""
         if name[0] < self._greatest.get(place, (0, 0))[0]:
             raise Violation(f"{place} has the old row {name} behind newer ops")
+        if name[0] < self._inset.get(place, 0):
+            raise Violation(f"{place} has {name} behind old rows of a later snapshot")
         self._inset[place] = max(name[0], self._inset.get(place, 0))
 
     def _in_order(self, record: Record, name: Name, *, same: bool) -> None:

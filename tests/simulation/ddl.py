@@ -23,6 +23,7 @@ MAIN: Final = "walstream"
 ROOT: Final = "parted"
 LEAVES: Final = ("even", "odd")
 _CHECKSUM: Final = 4
+_OF_OLD: Final = 600  # a transaction
 _AGAIN_S: Final = 0.05
 _PAUSES: Final = (0.0, 0.5, 4.0, 9.0)  # s
 Change = Callable[[SimCatalog, int], SimCatalog]
@@ -39,6 +40,14 @@ def partitioned(first_oid: int) -> Iterator[SimTable]:
     last.shape = last.seen_shape = last.shape._replace(columns=columns)
     yield SimTable(first_oid, ROOT, leaves=leaves)
     yield from leaves
+
+
+def attach_all(server: "SimServer") -> None:
+    """Have each partition belong to its root, from before all."""
+    for root in server.tables:
+        for leaf in root.leaves:
+            catalog = server.catalog
+            server.catalog = catalog.attach(leaf.oid, root.oid, _OF_OLD)
 
 
 def alter(run: "Run", change: Change) -> None:

@@ -27,6 +27,7 @@ from tests.simulation.backfill import (
 from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
 from tests.simulation.kafka import SimCluster, SimProducer
 from tests.simulation.kafka_admin import SimAdmin
+from tests.simulation.polling import open_now
 from tests.simulation.reader import SimReader
 from tests.simulation.server import SimServer
 from walstream.config import Config, load
@@ -55,6 +56,7 @@ from walstream.sources.postgres.backfill import (
 from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.plan import BackfillPlan
 from walstream.sources.postgres.incremental import keyset_reader
+from walstream.sources.sql.database import open_transactions
 from walstream.spark import leash
 from walstream.spark.driver import client
 from walstream.state import lmdb_environment, lock
@@ -219,6 +221,7 @@ def replaced() -> list[tuple[object, object]]:
         (prerequisites.of_rest, _nothing),
         (prerequisites.is_small, lambda *_: True),
         (leash.await_orphans, _await_orphans),
+        (open_transactions.open_transactions, open_now),
     ]
 
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from consumer.state.partition_state import PartitionState, StateRow
 from consumer.state.plan import Planner
 from consumer.state.truncate_barrier import Barrier, Turn
+from tests.simulation import existing_rows as existing
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
-from walstream.kafka.bulk_producer import BulkProducer
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.lsn import Lsn
 from walstream.pipeline.checkpoint import Checkpointer
@@ -23,13 +23,8 @@ from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.ledger import Counted, Ledger
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.sent_position import Reach
-from walstream.postgres import continuity, start_table, stream
-from walstream.postgres.publication_watch import PublicationWatch
+from walstream.postgres import start_table, stream
 from walstream.postgres.start_table import Decision, Step
-from walstream.sources.postgres.backfill.job import Job
-from walstream.sources.postgres.session_stream import SessionStream
-from walstream.spark import leash
-from walstream.spark.outcome import ChunkDone
 
 Patch = tuple[object, str, object]
 
@@ -148,6 +143,10 @@ def _gap_ignored() -> Patch:
     return start_table, "decide", patched
 
 
+def _moved_slot_ignored() -> Patch:
+    return start_table, "check_confirmed", lambda *_: None
+
+
 def _bound_not_stored() -> Patch:
     return Reach, "admits", lambda _self, _lsn: True
 
@@ -167,10 +166,13 @@ class Rule:
     patches: tuple[Callable[[], Patch], ...]
     needs: frozenset[str] = frozenset()
     first: bool = False  # or without a first backfill
+    polls: bool = False  # or without a polled table
 
     def concerns(self, schedule: Schedule) -> bool:
         faults = {what for _, what in (*schedule.faults, *schedule.ddl)}
         if self.first and not schedule.rows:
+            return False
+        if self.polls and not schedule.polls:
             return False
         return not self.needs or bool(self.needs & faults)
 
@@ -210,57 +212,6 @@ def _no_gapless() -> Patch:
     return producer_config, "_DEFAULTS", names
 
 
-def _not_read_again() -> Patch:
-    return PublicationWatch, "again", lambda *_: None
-
-
-def _any_way_goes_on() -> Patch:
-    return continuity, "_goes_on", lambda before, after: bool(after) or not before
-
-
-def _partition_away() -> Patch:
-    return continuity, "_leaves", lambda *_: None
-
-
-def _key_is_back() -> Patch:
-    return PublicationWatch, "regained", lambda *_: True
-
-
-def _widened_ignored() -> Patch:
-    compare = continuity.compare
-
-    def patched(*given: Any) -> continuity.Difference:
-        found = compare(*given)
-        found.widened.clear()
-        return found
-
-    return continuity, "compare", patched
-
-
-def _orphans_left() -> Patch:
-    return leash, "await_orphans", lambda *_: True
-
-
-def _done_with_its_first_chunk() -> Patch:
-    count = Job._count
-
-    def patched(self: Job, done: ChunkDone) -> None:
-        chunk = self._left.get(done.number)
-        if chunk is not None:
-            self._of[chunk.title] = 1
-        count(self, done)
-
-    return Job, "_count", patched
-
-
-def _not_up_to_the_snapshot() -> Patch:
-    return SessionStream, "run_up_to", lambda *_: True
-
-
-def _chunk_not_delivered() -> Patch:
-    return BulkProducer, "finish", lambda _self: None
-
-
 _OUT: Final = frozenset(("drop table", "drop and add table"))
 RULES: Final = {
     "stored before it is confirmed": Rule((_confirmed_before_stored,)),
@@ -278,7 +229,7 @@ RULES: Final = {
     "a failed write stores nothing": Rule((_failed_write,), _WRITES),
     "the stream begins at the position": Rule((_behind_position,)),
     "a slot beyond the position stops the start": Rule(
-        (_gap_ignored,), frozenset(("advance slot", "yesterday"))
+        (_gap_ignored, _moved_slot_ignored), frozenset(("advance slot", "yesterday"))
     ),
     "how far commits are sent is on disk before": Rule((_bound_not_stored,)),
     "a batch of a lost partition takes no effect": Rule((_state_not_compared,)),
@@ -291,28 +242,38 @@ RULES: Final = {
         (_lost_ignored,), frozenset(("failover",))
     ),
     "what is read is not yet delivered": Rule((_confirmed_when_read,)),
-    "a backfill begins when tasks of before have ended": Rule(
-        (_orphans_left,), first=True
+    "a slot that was read during the backfill stops the stream": Rule(
+        (_moved_slot_ignored,), frozenset(("advance slot",)), first=True
     ),
     "a table is backfilled with its last chunk": Rule(
-        (_done_with_its_first_chunk,), first=True
+        (existing.done_with_its_first_chunk,), first=True
     ),
     "the stream goes up to a later snapshot first": Rule(
-        (_not_up_to_the_snapshot,), first=True
+        (existing.not_up_to_the_snapshot,), first=True
     ),
-    "a chunk is done when Kafka has it": Rule((_chunk_not_delivered,), first=True),
-    "what was out of the publication is read again": Rule((_not_read_again,), _OUT),
+    "a chunk is done when Kafka has it": Rule(
+        (existing.chunk_not_delivered,), first=True
+    ),
+    "missing keys of a polled table are looked for": Rule(
+        (existing.gaps_not_noted,), polls=True
+    ),
+    "a missing key is waited for while its transaction is open": Rule(
+        (existing.gaps_forgotten_in_time,), polls=True
+    ),
+    "what was out of the publication is read again": Rule(
+        (existing.not_read_again,), _OUT
+    ),
     "a change of the publication that was undone counts": Rule(
-        (_any_way_goes_on,), _OUT
+        (existing.any_way_goes_on,), _OUT
     ),
     "a root of which a partition was away is read again": Rule(
-        (_partition_away,), frozenset(("detach",))
+        (existing.partition_away,), frozenset(("detach",))
     ),
     "what was sent without a key is read again": Rule(
-        (_key_is_back,), frozenset(("drop key", "identity nothing"))
+        (existing.key_is_back,), frozenset(("drop key", "identity nothing"))
     ),
     "changes of before a table's identity are read again": Rule(
-        (_widened_ignored,), frozenset(("drop key", "identity nothing"))
+        (existing.widened_ignored,), frozenset(("drop key", "identity nothing"))
     ),
 }
 

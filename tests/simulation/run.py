@@ -1,17 +1,26 @@
 """One schedule, run: the lives of the program, until everything has arrived."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from tests.simulation.backfill import SimSnapshot, given_up, unread
 from tests.simulation.checker import Checker, phase_of
 from tests.simulation.consumer import SimGroup
-from tests.simulation.ddl import DDL, heal, keyless, partitioned, reading, settled
+from tests.simulation.ddl import (
+    DDL,
+    attach_all,
+    heal,
+    keyless,
+    partitioned,
+    reading,
+    settled,
+)
 from tests.simulation.disk import Documents, SimDisk, read
 from tests.simulation.faults import EDITS, FAULTS, STATE
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
+from tests.simulation.outcome import Outcome
+from tests.simulation.polling import Polling
 from tests.simulation.schedule import TABLES, Schedule
 from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
@@ -34,20 +43,6 @@ _AFTER_S: Final = 1e-6
 _CURABLE: Final = (PermissionLacking, RecordRefused, TopicLost)
 
 
-@dataclass
-class Outcome:
-    """How a schedule went."""
-
-    violation: str = ""
-    stopped: str = ""  # the error that an edit led to
-    digest: int = 0
-    lives: int = 0
-    detached: int = 0
-    records: int = 0
-    repeated: int = 0
-    calls: dict[str, int] = field(default_factory=dict)
-
-
 class Run:
     """A schedule on its way."""
 
@@ -66,10 +61,7 @@ class Run:
             elif table.name in filled:
                 table.fill(filled[table.name])
         self.server: SimServer = SimServer(world, tables)
-        for root in tables:
-            for leaf in root.leaves:
-                catalog = self.server.catalog
-                self.server.catalog = catalog.attach(leaf.oid, root.oid, 600)
+        attach_all(self.server)
         self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
         self.disk = SimDisk(world)
         self.checker = Checker(self.server, self.cluster)
@@ -178,6 +170,9 @@ class Run:
         self.world.note(f"killed {process.name}")
         self.cluster.lose(process)
         self.server.cut(process)
+        for driver in self.server.drivers:  # what it ordered may be slow to end
+            if self.world.random.random() < 0.5:
+                driver.process.frozen_until = self.world.now + 3.0
 
     # what the supervisor does
 
@@ -262,7 +257,7 @@ class Run:
 
     def _settled(self, documents: Documents) -> bool:
         """Return whether all that was altered is seen; write on until it is."""
-        if not self.schedule.ddl:
+        if not (self.schedule.ddl or self._edited == "publish less"):
             return True
         if keyless(documents):  # the next row shows that the key is back
             self.server.commit(self.world.random.getrandbits(32))
@@ -291,6 +286,10 @@ class Run:
             if self.whole and not outcome.stopped:
                 self.checker.folded()
                 self._consume()
+            if self.schedule.polls:
+                polling = Polling(self.schedule)
+                parts.disk = polling.disk
+                self.world.note(f"polled {polling.run()}")
         except (Violation, Killed):
             outcome.violation = Violation.first
         except Exception as error:  # noqa: BLE001 - none may leave the program

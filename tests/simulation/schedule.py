@@ -8,9 +8,12 @@ import orjson
 
 from tests.simulation.ddl import DDL
 from tests.simulation.faults import EDITS, FAULTS
+from tests.simulation.polling import STEPS
 
 _ALTERED: Final = 0.25  # share of schedules with changes of the catalog
 _FILLED: Final = 0.3  # share of the others that begin with a backfill
+_IN_BACKFILL: Final = (60, 160)  # about after so many calls it goes on
+_POLLED: Final = 0.1
 TABLES: Final = ("one", "two", "three")
 
 
@@ -28,6 +31,7 @@ class Schedule:
     ddl: list[tuple[float, str]] = field(default_factory=list)  # when, and what
     # how many rows tables have before the first start, which sends them
     rows: list[tuple[str, int]] = field(default_factory=list)
+    polls: list[tuple[float, str]] = field(default_factory=list)  # of a polled table
 
     @classmethod
     def of(cls, seed: int) -> "Schedule":
@@ -66,6 +70,7 @@ class Schedule:
         rows: list[tuple[str, int]] = []
         if not (ddl or reads) and draw.random() < _FILLED:
             rows = [(name, draw.choice((1, 3, 6))) for name in TABLES]
+            kills = [draw.randint(*_IN_BACKFILL), *kills]
         return cls(
             seed,
             commits,
@@ -75,6 +80,7 @@ class Schedule:
             sorted(reads),
             sorted(ddl),
             rows,
+            _polls(draw),
         )
 
     def to_json(self) -> str:
@@ -83,6 +89,17 @@ class Schedule:
     @classmethod
     def from_json(cls, text: str) -> "Schedule":
         found = orjson.loads(text)
-        for name in ("commits", "faults", "freezes", "reads", "ddl", "rows"):
+        for name in ("commits", "faults", "freezes", "reads", "ddl", "rows", "polls"):
             found[name] = [tuple(one) for one in found.get(name, ())]
         return cls(**found)
+
+
+def _polls(draw: random.Random) -> list[tuple[float, str]]:
+    """Draw what becomes of a table that is polled; mostly there is none."""
+    if draw.random() >= _POLLED:
+        return []
+    span = draw.choice((3.0, 20.0, 100.0))
+    count = draw.choice((4, 10, 25))
+    return sorted(
+        (round(draw.uniform(0, span), 4), draw.choice(STEPS)) for _ in range(count)
+    )

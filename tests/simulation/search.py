@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from tests.simulation.run import Outcome, run
+from tests.simulation.outcome import Outcome
+from tests.simulation.run import run
 from tests.simulation.schedule import Schedule
 from tests.support.walk.shrinker import shrunk
 
