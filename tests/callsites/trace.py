@@ -44,9 +44,12 @@ _WORD: Final = re.compile(rb"\s*([A-Za-z_]*)")
 
 
 def command(program: Path, report: Path) -> str:
-    """Return a shell script that runs a program under strace, in its own process."""
+    """Return a shell script that runs a program under strace, in its own process.
+
+    The report of a next start is added to that of the one before.
+    """
     traced = ",".join([*_CALLS, *_PROCESSES])
-    words = ["-D", "-f", "-yy", "-xx", "-s", "20000", "-o", str(report)]
+    words = ["-D", "-A", "-f", "-yy", "-xx", "-s", "20000", "-o", str(report)]
     words += ["-e", f"trace={traced}", "-e", "signal=none", str(program)]
     # strace itself is not tapped
     start = 'exec env -u LD_PRELOAD strace -E "LD_PRELOAD=$LD_PRELOAD"'

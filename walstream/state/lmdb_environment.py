@@ -176,20 +176,21 @@ class LmdbEnvironment:
 
         The file holds the transaction before that, or that one.
         """
-        if not self._given_up:  # a reader waits for no write
-            return
-        with self._guard:
-            if not self._given_up:
-                return
-            with self._no_reader:
+        if self._given_up:  # a reader waits for no write
+            with self._guard, self._no_reader:
                 self._no_reader.wait_for(lambda: not self._readers)
-                self._opened().close()
-                try:
-                    lmdb_check.check(self._folder / _FILE)
-                    self._environment = self._made()
-                except (lmdb.Error, lmdb_check.Broken, OSError) as error:
-                    raise self._refusal(error) from error
-            self._given_up = False
+                self._open_again()
+
+    def _open_again(self) -> None:
+        if not self._given_up:  # another thread has
+            return
+        self._opened().close()
+        try:
+            lmdb_check.check(self._folder / _FILE)
+            self._environment = self._made()
+        except (lmdb.Error, lmdb_check.Broken, OSError) as error:
+            raise self._refusal(error) from error
+        self._given_up = False
 
     def _has_given_up(self) -> bool:
         try:
@@ -272,8 +273,11 @@ class LmdbEnvironment:
 
 def discard(folder: Path) -> None:
     """Delete a source's documents, believed or not; the caller holds the state."""
-    for name in (_FILE, "lock.mdb"):
-        (folder / name).unlink(missing_ok=True)
+    try:
+        for name in (_FILE, "lock.mdb"):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise folder_errors.refusal(folder, error) from error
 
 
 def _beginning(
