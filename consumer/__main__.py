@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             or record.name.partition(".")[0] in {"consumer", "walstream"}
         )
     )
+    logging.raiseExceptions = False  # a full disk under the log is no error of ours
     logging.basicConfig(
         level=logging.INFO if options.verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",

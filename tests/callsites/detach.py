@@ -1,5 +1,6 @@
 """Scenario of a sink that leaves its source's stream, and comes back."""
 
+import time
 from typing import ClassVar, Final
 
 from tests.callsites.scenario import Scene
@@ -12,6 +13,7 @@ from walstream.sources.postgres.detached.detached_sink import AWAY, DETACHED
 from walstream.state.store import LmdbStore
 
 _OTHER: Final = "other"
+_AGAIN_S: Final = 3.0
 _SMALL, _ROOMY = "3000", "300000"  # bytes that its topic takes
 
 
@@ -26,6 +28,8 @@ class Detach(Stream):
         prefix = f"other_{scene.prefix}"
         self._topic = f"{prefix}public.load"
         self._admin = TopicAdmin(scene.bootstrap)
+        self._large = 0  # keys of its large rows
+        self._refused_at = 0.0
         self._second = scene.stack.enter_context(Reader(scene.bootstrap, prefix))
 
     def program(self) -> Walstream:
@@ -48,12 +52,7 @@ class Detach(Stream):
         self.service.until(self._second.topics, "the other topic is there")
         self._admin.configure(self._topic, "max.message.bytes", _SMALL)
         self.scene.tap.arm()
-        self.database.execute(
-            # what a broker measures is compressed
-            "INSERT INTO load SELECT -1, 0, string_agg(md5(random()::text), '')"
-            " FROM generate_series(1, 600)"
-        )
-        self.wait(lambda: self._phase() == AWAY, "the sink is away")
+        self.wait(self._refused, "the sink is away")
         self.batch()
         self._admin.configure(self._topic, "max.message.bytes", _ROOMY)
         self.wait(lambda: not self._phase(), "the sink is back")
@@ -77,6 +76,20 @@ class Detach(Stream):
             and not self._phase()
             and not self._copies()
         )
+
+    def _refused(self) -> bool:
+        """Write what the topic does not take, once its broker knows that."""
+        phase = self._phase()
+        if not phase and time.monotonic() > self._refused_at + _AGAIN_S:
+            self._refused_at = time.monotonic()
+            self._large -= 1
+            self.database.execute(
+                # what a broker measures is compressed
+                "INSERT INTO load SELECT %s, 0, string_agg(md5(random()::text), '')"
+                " FROM generate_series(1, 600)",
+                self._large,
+            )
+        return phase == AWAY
 
     def _phase(self) -> str:
         """Read in the state how it is with the sink; "" where it is in the stream."""

@@ -213,7 +213,7 @@ static int below(const char *path, char *out, size_t room) {
 }
 
 static int path_target(int base, const char *path, char *out, size_t room) {
-    char whole[PATH_MAX * 2], parent[PATH_MAX], real[PATH_MAX], link[64];
+    char whole[PATH_MAX * 2], parent[PATH_MAX], real[PATH_MAX * 2], link[64];
     if (*path == '/') {
         snprintf(whole, sizeof whole, "%s", path);
     } else {
@@ -225,7 +225,7 @@ static int path_target(int base, const char *path, char *out, size_t room) {
     char *last = strrchr(whole, '/');
     if (!last || last == whole) return 0;
     *last = 0;
-    if (!realpath(whole, real)) return 0;
+    if (!realpath(whole, real)) strcpy(real, whole); /* nothing is there */
     snprintf(whole, sizeof whole, "%.4000s/%.255s", real, last + 1);
     return below(whole, out, room);
 }

@@ -53,6 +53,22 @@ FEW = [
 ]
 
 
+# what strikes found once, beside what unit tests know
+FOUND = {
+    "backfill": Strike(
+        "driver sendto spark.sock"
+        " @walstream/spark/driver/__main__.py:Service._run_chunks.<locals>.done",
+        *("first", "EPIPE"),
+    ),
+    "detach": Strike(
+        "worker unlink state/app/away/other/data.mdb"
+        " @walstream/sources/postgres/detached/slot_copy.py:drop",
+        *("first", "EIO"),
+    ),
+    "consumer": Strike("consumer write stderr", "first", "EIO"),
+}
+
+
 @dataclass(frozen=True)
 class Shared:
     """The servers that all tests use."""
@@ -78,6 +94,15 @@ def test_a_strike_at_a_first_start_needs_nobody(
 ) -> None:
     order = strike.order(1, group=False)
     seen = trial.run(Shared(postgres18, kafka), FirstStart, 18, order)
+    assert seen.struck
+    assert not seen.violation, f"{seen.violation}: {seen.folder}"
+
+
+@pytest.mark.fault_long
+@pytest.mark.parametrize("name", FOUND)
+def test_what_strikes_found_needs_nobody(name: str, servers: OwnServers) -> None:
+    order = FOUND[name].order(1, group=False)
+    seen = trial.run(servers, SCENARIOS[name], 18, order)
     assert seen.struck
     assert not seen.violation, f"{seen.violation}: {seen.folder}"
 

@@ -8,7 +8,7 @@ sockets, and the rest of a message that takes several calls.
 import re
 import shlex
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,9 +44,12 @@ _WORD: Final = re.compile(rb"\s*([A-Za-z_]*)")
 
 
 def command(program: Path, report: Path) -> str:
-    """Return a shell script that runs a program under strace, in its own process."""
+    """Return a shell script that runs a program under strace, in its own process.
+
+    The report of a next start is added to that of the one before.
+    """
     traced = ",".join([*_CALLS, *_PROCESSES])
-    words = ["-D", "-f", "-yy", "-xx", "-s", "20000", "-o", str(report)]
+    words = ["-D", "-A", "-f", "-yy", "-xx", "-s", "20000", "-o", str(report)]
     words += ["-e", f"trace={traced}", "-e", "signal=none", str(program)]
     # strace itself is not tapped
     start = 'exec env -u LD_PRELOAD strace -E "LD_PRELOAD=$LD_PRELOAD"'
@@ -127,6 +130,9 @@ class Trace:
     _roles: dict[int, str] = field(default_factory=dict)  # by thread
     _owners: dict[int, int] = field(default_factory=dict)  # processes, by thread
     _begun: dict[int, str] = field(default_factory=dict)  # unfinished calls
+    _early: defaultdict[int, list[str]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     _connections: dict[tuple[int, str], _Connection] = field(default_factory=dict)
 
     def read(self, lines: Iterable[str]) -> Mapping[str, int]:
@@ -148,13 +154,19 @@ class Trace:
         if name == "execve":
             self._execute(thread, given, result)
         elif name in _PROCESSES:
-            self._roles[result] = self._roles.get(thread, "")
-            is_thread = "CLONE_THREAD" in given
-            self._owners[result] = (
-                self._owners.get(thread, thread) if is_thread else result
-            )
-        elif self._roles.get(thread):
+            self._begin(thread, result, is_thread="CLONE_THREAD" in given)
+        elif thread not in self._roles:
+            self._early[thread].append(text)  # its creator has not returned yet
+        elif self._roles[thread]:
             self._count(self._owners.get(thread, thread), self._roles[thread], call)
+
+    def _begin(self, creator: int, begun: int, *, is_thread: bool) -> None:
+        # who executed something before its creator returned has a role of its own
+        self._roles.setdefault(begun, self._roles.get(creator, ""))
+        owner = self._owners.get(creator, creator)
+        self._owners.setdefault(begun, owner if is_thread else begun)
+        for text in self._early.pop(begun, []):
+            self._take(begun, text)
 
     def _execute(self, thread: int, given: str, result: int) -> None:
         if result:

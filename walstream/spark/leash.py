@@ -20,6 +20,7 @@ import structlog
 from walstream.errors import Transient
 from walstream.pipeline.shutdown import Stop
 from walstream.spark.parent_death import ask_for_its_signal
+from walstream.state import folder_errors
 
 _LOOK_EVERY_S: Final = 0.05
 _START_FIELD: Final = 19  # of /proc/PID/stat, counted behind the command's name
@@ -93,7 +94,10 @@ def await_orphans(lock: Path, stop: Stop) -> bool:
 
 def _open(lock: Path | str) -> IO[str]:
     """Open for this user alone: who can read it can hold it, too."""
-    file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise folder_errors.refusal(Path(lock).parent, error) from error
     return os.fdopen(file, "a", encoding="utf-8")
 
 

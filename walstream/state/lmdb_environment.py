@@ -177,20 +177,20 @@ class LmdbEnvironment:
         The file holds the transaction before that, or that one.
         """
         if self._given_up:  # a reader waits for no write
-            with self._guard:
+            with self._guard, self._no_reader:
+                self._no_reader.wait_for(lambda: not self._readers)
                 self._open_again()
 
     def _open_again(self) -> None:
-        if self._given_up:
-            with self._no_reader:
-                self._no_reader.wait_for(lambda: not self._readers)
-                self._opened().close()
-                try:
-                    lmdb_check.check(self._folder / _FILE)
-                    self._environment = self._made()
-                except (lmdb.Error, lmdb_check.Broken, OSError) as error:
-                    raise self._refusal(error) from error
-            self._given_up = False
+        if not self._given_up:  # another thread has
+            return
+        self._opened().close()
+        try:
+            lmdb_check.check(self._folder / _FILE)
+            self._environment = self._made()
+        except (lmdb.Error, lmdb_check.Broken, OSError) as error:
+            raise self._refusal(error) from error
+        self._given_up = False
 
     def _has_given_up(self) -> bool:
         try:
@@ -273,8 +273,11 @@ class LmdbEnvironment:
 
 def discard(folder: Path) -> None:
     """Delete a source's documents, believed or not; the caller holds the state."""
-    for name in (_FILE, "lock.mdb"):
-        (folder / name).unlink(missing_ok=True)
+    try:
+        for name in (_FILE, "lock.mdb"):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise folder_errors.refusal(folder, error) from error
 
 
 def _beginning(

@@ -1,5 +1,6 @@
 """A task ends with its driver, and its lock is shared by those that run."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -64,6 +65,21 @@ def test_files_are_named_as_seen_from_where_the_driver_runs(
     assert task.communicate()[0] == f"worn {tmp_path}\n"
     # who can read it can hold it, and a backfill waits for who does
     assert (tmp_path / "spark.lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lock_that_cannot_be_made_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    lock = tmp_path / "spark.lock"
+    lock.touch()
+    with monkeypatch.context() as patched:
+        patched.setattr("os.open", refuse)
+        with pytest.raises(Transient, match="no space left"):
+            await_orphans(lock, Stop(Waker(), 1))
+    assert await_orphans(lock, Stop(Waker(), 1))
 
 
 def test_a_next_order_waits_for_tasks_until_a_stop(tmp_path: Path) -> None:

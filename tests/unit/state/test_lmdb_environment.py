@@ -1,5 +1,6 @@
 """Bytes on LMDB: all or none, and no reader that was killed keeps room for ever."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -73,6 +74,22 @@ def test_where_nothing_is_there_is_nothing_to_read(tmp_path: Path) -> None:
     discard(tmp_path)
     with pytest.raises(FileNotFoundError):
         LmdbEnvironment(tmp_path).open_to_read()
+
+
+def test_what_cannot_be_deleted_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with opened(tmp_path) as environment:
+        environment.write({"a": b"1"})
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", refuse)
+        with pytest.raises(Transient, match="Input/output error"):
+            discard(tmp_path)
+    discard(tmp_path)
+    assert not (tmp_path / "data.mdb").exists()
 
 
 def test_a_file_of_other_bytes_is_damage(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ sessions that a database ended which was away.
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +25,7 @@ from walstream.sources.sql.task_factory import PollOrder
 from walstream.spark.driver.client import Driver
 from walstream.spark.driver.messages import Failed, Finished
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
+from walstream.state import folder_errors
 
 _LOOK_EVERY_S: Final = 0.1
 
@@ -82,10 +84,14 @@ class Caution:
 
     def __enter__(self) -> None:
         # no fsync: it is to outlive the process, not the machine
-        self._path.touch()
+        try:
+            self._path.touch()
+        except OSError as error:
+            raise folder_errors.refusal(self._path.parent, error) from error
 
     def __exit__(self, *_: object) -> None:
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # the next range deletes it
+            self._path.unlink(missing_ok=True)
 
     def forget(self) -> None:
         """Note that Spark got through."""

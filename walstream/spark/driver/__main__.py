@@ -96,7 +96,10 @@ class Service:
                 raise _Left
 
         def done(outcome: ChunkDone | ChunkPostponed) -> None:
-            transport.send(connection, outcome)
+            try:
+                transport.send(connection, outcome)
+            except OSError:
+                raise _Left from None
 
         connections = min(order.at_once or _ALL, self._config.spark.connections)
         with contextlib.ExitStack() as stack:

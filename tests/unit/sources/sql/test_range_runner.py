@@ -1,5 +1,7 @@
 """Ranges run by a driver that is played by the other end of its socket."""
 
+import errno
+import os
 import queue
 import socket
 import threading
@@ -224,6 +226,25 @@ def test_a_few_rows_are_read_here_and_many_by_spark(
     run = here(line, stop, task, tmp_path)
     assert run([FEW], told.append)
     assert (task.ran, told, played.connections) == (1, [DONE], [])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_note_that_cannot_be_written_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caution = Caution(tmp_path, "t")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "touch", refuse)
+        with pytest.raises(Transient, match="Input/output error"):
+            caution.__enter__()
+        patched.setattr(Path, "unlink", refuse)
+        caution.__exit__()
+    with caution:
+        assert list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())
 
 

@@ -83,7 +83,9 @@ def drop(home: Home, sink: str, slot: str) -> None:
     if folder.is_dir():
         lock = FolderLock(folder)
         lock.acquire()
-        discard(folder)
-        lock.release()
+        try:
+            discard(folder)
+        finally:  # who tries again needs it
+            lock.release()
         with contextlib.suppress(OSError):
             shutil.rmtree(folder)
