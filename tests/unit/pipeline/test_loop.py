@@ -9,13 +9,16 @@ import pytest
 
 from tests.support.deadline import wait_until
 from walstream.errors import StateDamaged, Transient, WalstreamError
+from walstream.formats.column_type import ARRAY
 from walstream.lsn import NEVER
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.ledger import Shares
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput import (
+    Begin,
     Column,
+    Commit,
     Insert,
     LogicalMessage,
     Message,
@@ -29,6 +32,7 @@ from walstream.pipeline.ports import Position
 from walstream.pipeline.sent_position import Given, Reach
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.row import UNCHANGED
+from walstream.telemetry.meter import Meter
 from walstream.testing import (
     Delivery,
     FailAfterWrite,
@@ -385,8 +389,8 @@ def test_toast_that_a_key_change_would_lose_is_filled_in_order() -> None:
 
 
 def test_truncate_waits_for_room_between_two_tables() -> None:
-    other = Relation(2, "public", "u", "d", TABLE.columns)
-    frames = transaction(2000, TABLE, other, Truncate(0, (1, 2)), insert("1"))
+    others = [Relation(oid, "public", f"t{oid}", "d", TABLE.columns) for oid in (2, 3)]
+    frames = transaction(2000, TABLE, *others, Truncate(0, (1, 2, 3)), insert("1"))
     sink = MemorySink(
         delivery=Delivery.ON_COMMAND, limit=1, on_ready=MemorySink.deliver_all
     )
@@ -394,10 +398,11 @@ def test_truncate_waits_for_room_between_two_tables() -> None:
         live.until(lambda: live.confirmed[-1] == 2048, "it is confirmed")
     assert [record.topic for record in sink.sent] == [
         "public.t",
-        "public.u",
+        "public.t2",
+        "public.t3",
         "public.t",
     ]
-    assert [record.name for record in sink.sent] == [(2000, n) for n in range(3)]
+    assert [record.name for record in sink.sent] == [(2000, n) for n in range(4)]
 
 
 @pytest.mark.parametrize("sent", [slice(1, 3), slice(-1, None)])
@@ -530,3 +535,132 @@ def test_old_rows_wait_for_the_end_of_an_open_transaction() -> None:
 
 def _deliver_all(sink: MemorySink) -> None:
     sink.deliver_all()
+
+
+class Watched(MemorySource):
+    """Counts how often its connection was kept alive."""
+
+    kept = 0
+
+    def keep_alive(self, *, now: bool = False) -> None:
+        self.kept += 1
+        super().keep_alive(now=now)
+
+
+def test_a_drain_goes_on_serving_sinks_and_server() -> None:
+    """Its last deliveries may take long."""
+    seen: list[tuple[float, ...]] = []
+
+    def deliver_late(sink: MemorySink) -> None:
+        if live.stop.requested:
+            counts = (live.companion.pauses, source.paused, source.kept)
+            seen.append((*counts, live.pipeline.turned_at))
+            if len(seen) > 5:
+                sink.deliver_all()
+
+    source = Watched(rows(2000, "1"))
+    live = Running(
+        source, MemorySink(delivery=Delivery.ON_COMMAND, on_ready=deliver_late)
+    )
+    live.start()
+    live.until(lambda: live.sink.in_flight == 1, "it is sent")
+    assert live.finish()
+    assert live.confirmed[-1] == 2048
+    pairs = zip(seen[1], seen[-1], strict=True)
+    assert all(before < after for before, after in pairs)
+
+
+def test_a_drain_waits_for_no_rows_beside_the_stream() -> None:
+    """They are read again at the next start."""
+
+    def deliver_late(sink: MemorySink) -> None:
+        if live.stop.requested:
+            sink.deliver_all()
+
+    sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1, on_ready=deliver_late)
+    live = Running(MemorySource([]), sink)
+    beside = OldRows(START, "7", "8", "9")
+    live.pipeline.let_in(lambda: beside)
+    live.start()
+    live.until(lambda: sink.in_flight == 1, "one is sent")
+    assert live.finish()
+    assert len(sink.sent) == 1
+    assert beside.heard == []
+
+
+class Seen(MemorySink):
+    """Keeps the ops that it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ops: list[ReplicationOp] = []
+
+    def send(self, op: ReplicationOp, transaction: Any) -> bool:
+        self.ops.append(op)
+        return super().send(op, transaction)
+
+
+def timed(*messages: Message) -> list[bytes]:
+    """Frame a transaction of 2000, each message behind the one before it."""
+    whole = [Begin(2000, 99, 7), *messages, Commit(0, 2000, 2048, 99)]
+    return [wal_data(encode(one), 1900 + at) for at, one in enumerate(whole)]
+
+
+def test_an_op_knows_its_transaction_and_its_own_place() -> None:
+    sink = Seen()
+    with running(timed(TABLE, insert("1"), Truncate(0, (1,))), sink) as live:
+        live.until(lambda: live.confirmed[-1] == 2048, "it is confirmed")
+    assert [op.row_lsn for op in sink.ops] == [1902, 1903]
+    assert {(op.lsn, op.xid, op.commit_time) for op in sink.ops} == {(2000, 7, 99)}
+
+
+def test_a_type_that_is_described_is_written_as_what_it_is() -> None:
+    mood = Column(False, "mood", 99_999, -1)
+    table = Relation(1, "public", "t", "d", [TABLE.columns[0], mood])
+    named = Type(99_999, "public", "_mood")
+    sink = Seen()
+    with running(transaction(2000, named, table, insert("1")), sink) as live:
+        live.until(lambda: live.confirmed[-1] == 2048, "it is confirmed")
+    assert [op.table.type_oids for op in sink.ops] == [(20, ARRAY)]
+
+
+def test_ops_and_the_time_of_their_transactions_are_counted() -> None:
+    meter = Meter()
+    live = Running(
+        MemorySource([*rows(2000, "1", "2"), *rows(3000, "3"), *transaction(4000)]),
+        MemorySink(),
+    )
+    live.pipeline.measure(meter)
+    live.start()
+    live.until(lambda: live.confirmed[-1] == 4048, "all is confirmed")
+    open_one = rows(5000, "4", "5")
+    live.source.feed(*open_one[:3])
+    live.until(lambda: live.pipeline.ops_read == 4, "the open one counts")
+    live.source.feed(*open_one[3:])
+    live.until(lambda: live.confirmed[-1] == 5048, "it is confirmed")
+    assert live.finish()
+    assert live.pipeline.ops_read == 5
+    counts, seconds = meter.tables.of("public.t").seconds.report()
+    assert sum(counts) == 3
+    assert 0 <= seconds < 60
+
+
+def test_the_time_of_each_transaction_is_noted_before_its_rows() -> None:
+    live = Running(MemorySource(timed(TABLE, insert("1"))), MemorySink())
+    noted: list[tuple[int, int, int]] = []
+    live.checkpointer.note = (  # type: ignore[method-assign]  # heard
+        lambda lsn, time: noted.append((lsn, time, len(live.sink.sent)))
+    )
+    live.start()
+    live.until(lambda: live.confirmed[-1] == 2048, "it is confirmed")
+    assert live.finish()
+    assert noted == [(2000, 99, 0)]
+
+
+def test_a_value_that_did_not_change_is_left_out_where_no_key_changed() -> None:
+    same = Update(1, None, False, ["1", UNCHANGED], toasted=True)
+    sink = MemorySink()
+    with running(transaction(2000, TABLE, same), sink) as live:
+        live.until(lambda: live.confirmed[-1] == 2048, "it is confirmed")
+    assert b'"absent":{"new":["v"]}' in sink.sent[0].value
+    assert live.companion.completed == []
