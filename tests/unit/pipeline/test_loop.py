@@ -640,16 +640,16 @@ def test_ops_and_the_time_of_their_transactions_are_counted() -> None:
     live.until(lambda: live.confirmed[-1] == 5048, "it is confirmed")
     assert live.finish()
     assert live.pipeline.ops_read == 5
-    counts, seconds = meter.tables.of("public.t").seconds.report()
-    assert sum(counts) == 3
-    assert 0 <= seconds < 60
+    counted = meter.tables.of("public.t").seconds.report()
+    assert sum(counted.counts) == 3
+    assert 0 <= counted.sum < 60
 
 
 def test_the_time_of_each_transaction_is_noted_before_its_rows() -> None:
     live = Running(MemorySource(timed(TABLE, insert("1"))), MemorySink())
     noted: list[tuple[int, int, int]] = []
     live.checkpointer.note = (  # type: ignore[method-assign]  # heard
-        lambda lsn, time: noted.append((lsn, time, len(live.sink.sent)))
+        lambda lsn, commit_time: noted.append((lsn, commit_time, len(live.sink.sent)))
     )
     live.start()
     live.until(lambda: live.confirmed[-1] == 2048, "it is confirmed")
