@@ -89,8 +89,8 @@ def test_a_stop_ends_what_is_read_and_the_next_start_goes_on(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
     database.execute(MORE)
-    walstream.start()
-    reader.until(lambda records: records, 60)
+    walstream.start().until("backfill begins", 60)  # a reader would hear of it late
+    wait_until(lambda: walstream.processes(DRIVER), 10, "it reads")
     (driver,) = walstream.processes(DRIVER)
     assert walstream.terminate() == 0
     assert not walstream.said("backfill ended")
