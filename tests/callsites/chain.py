@@ -2,14 +2,14 @@
 
 from typing import ClassVar
 
-from tests.callsites.scenario import MEMBER, Scenario, Scene, claim
+from tests.callsites.scenario import MEMBER, Rounds, Scene, claim
 from tests.support.loads.op_record import Feed
 from tests.support.oracles.op_order import assert_rewind_and_continue, missing
 from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
 from tests.support.programs.relay import Chain, stored
 
 
-class Relay(Scenario):
+class Relay(Rounds):
     """Records passed on from one topic to another."""
 
     name: ClassVar[str] = "chain"
@@ -34,25 +34,10 @@ class Relay(Scenario):
         self._upstream = enter(Reader(scene.bootstrap, self._topic))
         self._number = 0
 
-    def act(self) -> None:
-        self._write()
-        self.scene.tap.arm()
-        self.service.start()
-        self._arrive()
-        for _ in range(2):
-            self._write()
-            self._arrive()
-        self.stop()
-        if not self.struck:
-            self.service.start()
-            self._write()
-            self._arrive()
-            self.stop()
-
     def settle(self) -> None:
         self._never_ahead()
         self.service.tend()
-        self._write()
+        self.write()
         self.service.until(self._whole, "all records are passed on")
         self.service.stop()
         self._never_ahead()
@@ -62,13 +47,13 @@ class Relay(Scenario):
         expected = {(one.partition, one.key, one.value) for one in self._up()}
         claim(shown == expected, "what was passed on is not what came")
 
-    def _write(self) -> None:
+    def write(self) -> None:
         for _ in range(20):
             self._number += 1
             self._feed.insert(self._number, self._number % 2)
         self._feed.flush()
 
-    def _arrive(self) -> None:
+    def arrive(self) -> None:
         self.wait(self._whole, "all records are passed on")
 
     def _whole(self) -> bool:

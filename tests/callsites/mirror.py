@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, ClassVar, Final, Self
 
-from tests.callsites.scenario import Scenario, Scene, claim
+from tests.callsites.scenario import Rounds, Scene, claim
 from tests.support.fixtures.postgres import Database
 from tests.support.loads.op_record import ITEM, Feed
 from tests.support.oracles.topic_reader import TopicAdmin
@@ -72,7 +72,7 @@ class MirrorProgram:
             self.wait()
 
 
-class Consumer(Scenario):
+class Consumer(Rounds):
     """A mirror of a topic with its state, both in PostgreSQL."""
 
     name: ClassVar[str] = "consumer"
@@ -89,29 +89,14 @@ class Consumer(Scenario):
         self._number = 0
         self._rows: dict[int, int] = {}
 
-    def act(self) -> None:
-        self._write()
-        self.scene.tap.arm()
-        self.service.start()
-        self._arrive()
-        for _ in range(2):
-            self._write()
-            self._arrive()
-        self.stop()
-        if not self.struck:
-            self.service.start()
-            self._write()
-            self._arrive()
-            self.stop()
-
     def settle(self) -> None:
         self.service.tend()
-        self._write()
+        self.write()
         self.service.until(self._whole, "the mirror is the source")
         self.service.stop()
         claim(self._whole(), "the mirror is not the source")
 
-    def _write(self) -> None:
+    def write(self) -> None:
         """Send inserts, and an update and a delete of rows of before."""
         for _ in range(20):
             self._number += 1
@@ -137,7 +122,7 @@ class Consumer(Scenario):
         else:
             self._rows[key] = n
 
-    def _arrive(self) -> None:
+    def arrive(self) -> None:
         self.wait(self._whole, "the mirror is the source")
 
     def _whole(self) -> bool:

@@ -4,14 +4,14 @@ from typing import Any, ClassVar
 
 import psycopg
 
-from tests.callsites.scenario import Scenario, Scene, claim
+from tests.callsites.scenario import Rounds, Scene, claim
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.polled_source import Polled
 from tests.support.programs.table_read import postgres_url
 from walstream.formats.row import decode
 
 
-class Poll(Scenario):
+class Poll(Rounds):
     """Polled rows, of which some commit late and some never."""
 
     name: ClassVar[str] = "poll"
@@ -33,24 +33,9 @@ class Poll(Scenario):
         reader = Reader(scene.bootstrap, scene.prefix, decode)
         self._reader = scene.stack.enter_context(reader)
 
-    def act(self) -> None:
-        self._write()
-        self.scene.tap.arm()
-        self.service.start()
-        self._arrive()
-        for _ in range(2):
-            self._write_late()
-            self._arrive()
-        self.stop()
-        if not self.struck:
-            self.service.start()
-            self._write()
-            self._arrive()
-            self.stop()
-
     def settle(self) -> None:
         self.service.tend()
-        self._write_late()
+        self.write_more()
         self.service.until(self._whole, "all rows arrive")
         self.service.stop()
         rows = {one.op.data["id"]: one.op.data for one in self._records()}
@@ -58,23 +43,23 @@ class Poll(Scenario):
         found = {key: row["v"] for key, row in rows.items()}
         claim(found == table, "the topic is not the table")
 
-    def _write(self) -> None:
+    def write(self) -> None:
         self._database.execute(
             "INSERT INTO t (v) SELECT i FROM generate_series(1, 5) i"
         )
 
-    def _write_late(self) -> None:
+    def write_more(self) -> None:
         """Commit a smaller key behind a greater one, and one never."""
         with psycopg.connect(self._database.dsn) as late:
             late.execute("INSERT INTO t (v) VALUES ('late')")
-            self._write()
-            self._arrive()
+            self.write()
+            self.arrive()
         with psycopg.connect(self._database.dsn) as never:
             never.execute("INSERT INTO t (v) VALUES ('never')")
             never.rollback()
-        self._write()
+        self.write()
 
-    def _arrive(self) -> None:
+    def arrive(self) -> None:
         self.wait(self._whole, "all rows arrive")
 
     def _whole(self) -> bool:

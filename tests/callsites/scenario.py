@@ -146,6 +146,37 @@ class Scenario(ABC):
         """Start plainly, let all arrive, and claim that it is what it should be."""
 
 
+class Rounds(Scenario):
+    """A first start, several rounds of writing, a stop, the next start, and a stop."""
+
+    def act(self) -> None:
+        self.write()
+        self.scene.tap.arm()
+        self.service.start()
+        self.arrive()
+        for _ in range(2):
+            self.write_more()
+            self.arrive()
+        self.stop()
+        if not self.struck:
+            self.service.start()
+            self.write()
+            self.arrive()
+            self.stop()
+
+    @abstractmethod
+    def write(self) -> None:
+        """Write what is to come out."""
+
+    def write_more(self) -> None:
+        """Write while it runs."""
+        self.write()
+
+    @abstractmethod
+    def arrive(self) -> None:
+        """Wait until all of it came out, or for the strike."""
+
+
 @contextmanager
 def staged(servers: Servers, version: int, folder: Path, tap: Tap) -> Iterator[Scene]:
     """Give a scene of its own, and leave nothing of it on the servers."""

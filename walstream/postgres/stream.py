@@ -243,7 +243,7 @@ class SlotSource:
 
 
 def _check_unread(dsn: str, source: str, position: Position) -> None:
-    """See that nobody read the slot since it was looked at, for how long ever that was.
+    """See that nobody moved the slot since it was looked at, which may be long ago.
 
     PostgreSQL begins where the slot is confirmed, and says nothing. From here on nobody
     else can move it.
