@@ -11,7 +11,7 @@ from tests.simulation.world import Process, World
 
 LIMIT: Final = 1_048_588
 DENIED: Final = "b"  # the sink whose rights are taken away
-_QUEUE: Final = 8  # records of a producer: few, so that it is full now and then
+QUEUE: Final = 8  # records of a producer: few, so that it is full now and then
 _NONE_LEFT: Final = KafkaError._PURGE_QUEUE
 _IN_FLIGHT: Final = KafkaError._PURGE_INFLIGHT
 _BATCH: Final = 4
@@ -136,6 +136,7 @@ class SimProducer:
         self._reports: deque[tuple[Pending, KafkaError | None]] = deque()
         self._open = 0
         self.fatal: KafkaError | None = None
+        self._told = False
         self.failing = 0  # so many of the next records are refused
         cluster.producers.append(self)
 
@@ -155,8 +156,8 @@ class SimProducer:
     ) -> None:
         self._world.port("produce")
         if self.fatal is not None:
-            raise KafkaException(self.fatal)
-        if self._open >= _QUEUE:
+            raise KafkaException(KafkaError(KafkaError._FATAL, "it failed before"))
+        if self._open >= QUEUE:
             raise BufferError
         record = Record(topic, partition, key, value, tuple(headers or ()))
         self._open += 1
@@ -229,7 +230,7 @@ class SimProducer:
                 queue.popleft()
             self._report(pending, error)
         if error is not None and self._gapless:
-            self.fail()
+            self.fail(KafkaError._GAPLESS_GUARANTEE)
         self._send(place)
 
     def _report(self, pending: Pending, error: KafkaError | None) -> None:
@@ -249,7 +250,8 @@ class SimProducer:
             self._open -= 1
             served += 1
             pending.hear(error, SimMessage(pending.record))
-        if self.fatal is not None:
+        if self.fatal is not None and not self._told:
+            self._told = True
             raise KafkaException(self.fatal)
         return served
 
@@ -269,10 +271,9 @@ class SimProducer:
             code = _IN_FLIGHT if pending.sent else _NONE_LEFT
             self._report(pending, KafkaError(code, "purged"))
 
-    def fail(self) -> None:
-        """Have a fatal error, as brokers that forgot the producer cause it."""
+    def fail(self, code: int = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER) -> None:
+        """Have a fatal error; this one comes of brokers that forgot the producer."""
         if self.fatal is None:
-            code = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
             self.fatal = KafkaError(code, "the producer is fenced", fatal=True)
             for queue in self._queues.values():
                 for pending in [one for one in queue if not one.sent]:

@@ -76,6 +76,9 @@ class SimAdmin:
         self, new: list[Any], *, request_timeout: float
     ) -> dict[str, Any]:
         def created(name: str) -> None:
+            if name in self.cluster.topics:
+                code = KafkaError.TOPIC_ALREADY_EXISTS
+                raise KafkaException(KafkaError(code, "the topic exists"))
             self.cluster.create(name)
 
         return {

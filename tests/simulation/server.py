@@ -28,6 +28,8 @@ from walstream.sources.postgres.incremental.chunk import Visibility
 
 START: Final = 0x1_0000_0000
 _CHANGE: Final = 0x100  # bytes of a transaction that changes the catalog
+_SAVED: Final = 0.1  # of confirmations: they move what the slot keeps, too
+_HEARD_EARLY: Final = 0.3  # of an altered table, before its transaction is decoded
 _CHECKPOINT: Final = 0x80  # bytes of the record that begins a timeline
 
 
@@ -63,9 +65,9 @@ class SimServer(Answers):
         )  # that others do not see yet
         self._completed = 699  # the highest number of what has ended
         self.held_until = 0.0  # a standby keeps commits from being seen
-        self.writer: Callable[[list[SimTable], int, int], Writer] = self._writer
+        self.writer: Callable[[list[SimTable], Lsn, int], Writer] = self._writer
 
-    def _writer(self, tables: list[SimTable], lsn: int, seed: int) -> Writer:
+    def _writer(self, tables: list[SimTable], lsn: Lsn, seed: int) -> Writer:
         return PublishedWriter(tables, lsn, seed, self.catalog)
 
     # what its users do
@@ -81,6 +83,9 @@ class SimServer(Answers):
         self._log(done)
         self.world.note(f"commit {done.lsn:X} {len(done.expected)}")
         self.committed(done)
+        for sender in self.readers():
+            if self.world.random.random() < _HEARD_EARLY:
+                sender.forget(done)
         self._wake()
         self._logged.append(done)
         self._show()
@@ -187,6 +192,8 @@ class SimServer(Answers):
         self.world.note(f"confirmed {slot.name} {lsn:X}")
         self.confirming(slot, lsn)
         slot.confirmed = max(slot.confirmed, lsn)
+        if self.world.random.random() < _SAVED:
+            slot.on_disk = slot.confirmed
 
     def checkpoint(self) -> None:
         for slot in self.slots.values():
@@ -215,6 +222,9 @@ class SimServer(Answers):
             slot.confirmed = slot.on_disk
         self.lives += 1
         self._altering = None
+        self.held_until = 0.0
+        self._show()
+        self.roll_back()
         self.down_until = self.world.now + self.world.random.choice((0.1, 2.0))
 
     def promote(self) -> None:

@@ -26,6 +26,7 @@ _INT8, _TEXT = 20, 25
 TOASTED: Final = "large"
 KEYS: Final = 6  # few, so that rows meet
 _COMMIT_RECORD: Final = 40
+NOWHERE: Final = -1
 
 Row = dict[str, str | None]
 
@@ -98,7 +99,6 @@ class SimTable:
         self, root: "SimTable | None" = None, leaves: "Sequence[SimTable]" = ()
     ) -> TableFacts:
         columns = self.shape.columns
-        holders = leaves if self.leaves else (self,)
         return TableFacts(
             schema="public",
             name=self.name,
@@ -110,8 +110,8 @@ class SimTable:
             columns=columns,
             not_null=frozenset(("id",)),
             root=root.full_name if root else None,
-            leaves_full=all(one.shape.identity == "f" for one in holders),
-            leaves_identified=all(one.identified for one in holders),
+            leaves_full=all(one.shape.identity == "f" for one in leaves),
+            leaves_identified=all(one.identified for one in leaves),
             oid=self.oid,
             numbers=tuple(self.numbers[column] for column in columns),
         )
@@ -154,6 +154,9 @@ class WalTransaction:
     states: list[tuple[SimTable, dict[str, Row], ShapeVersion]] = field(
         default_factory=list
     )
+    # tables whose description is void before a frame; at NOWHERE: behind all of them.
+    # Behind all of them each of these is void once more.
+    voided: dict[int, list[SimTable]] = field(default_factory=dict)
 
     def show(self) -> None:
         """Let others see it."""
@@ -198,6 +201,7 @@ class Writer:
         self._expected: list[Expected] = []
         self._seq_id = 0
         self._reads = False
+        self._voided: dict[int, list[SimTable]] = {}
 
     def write(self, xid: int, commit_time: int) -> WalTransaction:
         draw = self._random
@@ -228,7 +232,12 @@ class Writer:
             self._expected,
             self._reads,
             states=[(table, dict(table.rows), table.shape) for table in self._tables],
+            voided=self._voided,
         )
+
+    def _void(self, frame: int, *tables: SimTable) -> None:
+        """Have descriptions of tables be void before a frame: the catalog changed."""
+        self._voided.setdefault(frame, []).extend(tables)
 
     def _frame(self, table: SimTable, message: Insert | Update | Delete) -> None:
         frame = wal_data(encode(message), self._lsn)
@@ -320,6 +329,7 @@ class Writer:
             tables.append(other)
         message = Truncate(0, tuple(one.oid for one in tables))
         shapes = tuple((one, one.shape) for one in tables)
+        self._void(len(self._frames), *tables)
         self._frames.append((shapes, wal_data(encode(message), self._lsn)))
         for one in tables:
             one.rows.clear()
@@ -328,6 +338,7 @@ class Writer:
 
     def _alter(self, table: SimTable) -> None:
         """Add or drop a column, or change the identity."""
+        self._void(len(self._frames), table)
         columns, identity, _ = table.shape
         added = [name for name in columns if name.startswith("c")]
         if self._random.random() < 0.4:

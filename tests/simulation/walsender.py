@@ -2,14 +2,14 @@
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from tests.simulation.tables import ShapeVersion, WalTransaction
+from tests.simulation.tables import ShapeVersion, SimTable, WalTransaction
 from tests.simulation.world import Process
 from walstream.lsn import Lsn, parse, show
 from walstream.pipeline.pgoutput import LogicalMessage
@@ -125,13 +125,20 @@ class SimWalsender:
                 self._send(wal_data(encode(item), item.lsn))
 
     def _decoded(self, transaction: WalTransaction) -> Iterator[bytes]:
-        if not transaction.frames and self.server.world.random.random() < 0.5:
+        frames = transaction.frames
+        if (
+            not any(shapes or self.messages for shapes, _ in frames)
+            and self.server.world.random.random() < 0.5
+        ):
             return  # an empty one may be left out
         if transaction.version != self._version:  # a publication was altered
             self._version = transaction.version
             self.described.clear()
         yield transaction.head
-        for index, (shapes, frame) in enumerate(transaction.frames):
+        for index, (shapes, frame) in enumerate(frames):
+            self._forget(transaction.voided.get(index, ()))
+            if not (shapes or self.messages):
+                continue
             for table, shape in shapes:
                 if self.described.get(table.oid) != shape:
                     self.described[table.oid] = shape
@@ -142,7 +149,17 @@ class SimWalsender:
             yield frame
             if self.server.world.random.random() < 0.02:
                 yield keepalive(transaction.lsn, reply=False)
+        self.forget(transaction)
         yield transaction.tail
+
+    def forget(self, transaction: WalTransaction) -> None:
+        """Describe tables anew that a transaction altered."""
+        for tables in transaction.voided.values():
+            self._forget(tables)
+
+    def _forget(self, tables: Iterable[SimTable]) -> None:
+        for table in tables:
+            self.described.pop(table.oid, None)
 
     def _send(self, frame: bytes) -> None:
         world = self.server.world
