@@ -51,8 +51,8 @@ test: java $(READY) ## check, and run all but the long tests; PYTEST_ARGS="-k na
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka --fork \
 	  --beside 'make --no-print-directory check' \
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
-simulate: $(READY) ## run the whole program from seeds; SECONDS=60 SEED=7 SCHEDULE=file
-	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) \
+simulate: $(if $(REAL),java) $(READY) ## run the whole program from seeds; SECONDS=60 SEED=7 SCHEDULE=file REAL=1
+	$(BIN)/python -m tests.simulation$(if $(REAL),.real) --seconds $(or $(SECONDS),60) \
 	  $(addprefix --seed ,$(SEED)) $(addprefix --schedule ,$(SCHEDULE))
 callsites: java $(READY) ## kill at each call that changes state; SECONDS=600 SCENARIO=stream VERSION=18
 	$(BIN)/python -m tests.callsites --seconds $(or $(SECONDS),600) \
@@ -125,6 +125,7 @@ cover-own: $(READY) ## measure each module's coverage by its own unit test
 clean: ## delete everything that make created
 	rm -rf .venv .venv-bench $(LOWEST) build dist *.egg-info .*_cache .hypothesis
 	rm -f .museum-journal .mutants-journal .fuzz-journal .callsites-journal
+	rm -f .simulated-real
 	rm -f *.so $$(find walstream -name '*.so') # of a wheel that was built right here
 
 $(READY): pyproject.toml | python

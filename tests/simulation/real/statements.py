@@ -11,6 +11,7 @@ _PAD: Final = "~"
 _UNDONE: Final = 0.1  # of all statements: something that is taken back comes before
 _INSIDE: Final = 0.15  # of all statements: in a subtransaction
 _ALTERS: Final = 0.3  # of what is taken back
+_SAID: Final = "SELECT pg_logical_emit_message(true, 'p', 'c')"
 
 
 class StatementWriter(Writer):
@@ -26,8 +27,10 @@ class StatementWriter(Writer):
         draw = self._aside.random
         if tables and draw() < _UNDONE:
             self._undo(self._aside.choice(tables))
-        # a message of a subtransaction is told behind the row that follows it
-        inside = bool(tables) and draw() < _INSIDE
+        # who is told first of a message and the row behind it is the server's business
+        # where a subtransaction lies between them: a message has its end as its LSN
+        said = self.statements[-1:] == [_SAID]
+        inside = bool(tables) and draw() < _INSIDE and not said
         self.statements += ["SAVEPOINT inside"] if inside else []
         self.statements.append(statement)
         self.statements += ["RELEASE SAVEPOINT inside"] if inside else []
@@ -95,7 +98,7 @@ class StatementWriter(Writer):
 
     def _say(self, table: SimTable) -> None:
         super()._say(table)
-        self._note("SELECT pg_logical_emit_message(true, 'p', 'c')")
+        self._note(_SAID)
 
 
 def create(table: SimTable) -> list[str]:
