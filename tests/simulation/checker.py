@@ -195,7 +195,9 @@ class Checker:
                 f"I1: the position {show(resume)} is on disk, and Kafka lacks"
                 f" {show(complete)}"
             )
-        self.stored[folder] = self._of_slot[position["slot"]] = resume
+        self.stored[folder] = resume
+        slot = position["slot"]  # another instance's state may be of it, too
+        self._of_slot[slot] = max(resume, self._of_slot.get(slot, 0))
 
     def _sinks_of(self, folder: str, documents: Documents) -> Collection[str]:
         """Name the sinks that a position is about."""
@@ -218,6 +220,7 @@ class Checker:
     def restored(self, folder: str, documents: Documents) -> None:
         """Take an older copy of the state, as an operator did."""
         self.stored[folder] = 0
+        self._of_slot.clear()
         self._checked.pop(folder, None)
         self.written(folder, documents)
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tests.simulation import beside
 from tests.simulation.backfill import SimSnapshot, given_up, unread
 from tests.simulation.checker import Checker, phase_of
 from tests.simulation.consumer import SimGroup
@@ -20,7 +21,6 @@ from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
 from tests.simulation.outcome import Outcome
-from tests.simulation.polling import Polling
 from tests.simulation.schedule import TABLES, Schedule
 from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
@@ -286,10 +286,7 @@ class Run:
             if self.whole and not outcome.stopped:
                 self.checker.folded()
                 self._consume()
-            if self.schedule.polls:
-                polling = Polling(self.schedule)
-                parts.disk = polling.disk
-                self.world.note(f"polled {polling.run()}")
+            self.world.note(f"beside {beside.run(self.schedule)}")
         except (Violation, Killed):
             outcome.violation = Violation.first
         except Exception as error:  # noqa: BLE001 - none may leave the program

@@ -1,11 +1,12 @@
 """One schedule: what is written, what goes wrong and when, drawn from a seed."""
 
 import random
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Final
 
 import orjson
 
+from tests.simulation import instances
 from tests.simulation.ddl import DDL
 from tests.simulation.faults import EDITS, FAULTS
 from tests.simulation.polling import STEPS
@@ -14,6 +15,7 @@ _ALTERED: Final = 0.25  # share of schedules with changes of the catalog
 _FILLED: Final = 0.3  # share of the others that begin with a backfill
 _IN_BACKFILL: Final = (60, 160)  # about after so many calls it goes on
 _POLLED: Final = 0.1
+_SEVERAL: Final = 0.1  # of one source
 TABLES: Final = ("one", "two", "three")
 
 
@@ -32,6 +34,7 @@ class Schedule:
     # how many rows tables have before the first start, which sends them
     rows: list[tuple[str, int]] = field(default_factory=list)
     polls: list[tuple[float, str]] = field(default_factory=list)  # of a polled table
+    instances: list[tuple[float, str]] = field(default_factory=list)  # of one source
 
     @classmethod
     def of(cls, seed: int) -> "Schedule":
@@ -81,6 +84,7 @@ class Schedule:
             sorted(ddl),
             rows,
             _polls(draw),
+            _instances(draw),
         )
 
     def to_json(self) -> str:
@@ -89,8 +93,9 @@ class Schedule:
     @classmethod
     def from_json(cls, text: str) -> "Schedule":
         found = orjson.loads(text)
-        for name in ("commits", "faults", "freezes", "reads", "ddl", "rows", "polls"):
-            found[name] = [tuple(one) for one in found.get(name, ())]
+        for one in fields(cls):
+            if one.name not in {"seed", "kills"}:
+                found[one.name] = [tuple(pair) for pair in found.get(one.name, ())]
         return cls(**found)
 
 
@@ -102,4 +107,16 @@ def _polls(draw: random.Random) -> list[tuple[float, str]]:
     count = draw.choice((4, 10, 25))
     return sorted(
         (round(draw.uniform(0, span), 4), draw.choice(STEPS)) for _ in range(count)
+    )
+
+
+def _instances(draw: random.Random) -> list[tuple[float, str]]:
+    """Draw what becomes of several instances of a source; mostly there is one."""
+    if draw.random() >= _SEVERAL:
+        return []
+    span = draw.choice((3.0, 30.0, 200.0))
+    count = draw.choice((8, 20, 40))
+    return sorted(
+        (round(draw.uniform(0, span), 4), draw.choice(instances.STEPS))
+        for _ in range(count)
     )
