@@ -11,6 +11,7 @@ from walstream.pipeline.shutdown import Stop, Waker
 from walstream.telemetry.runtime import HasFileno, Runtime
 
 _PULSE_S: Final = 0.25
+_OF_ITS_OWN: Final = ("join", "consumer")  # threads that have a stack of their own
 _SHUTDOWN_S: Final = 10.0
 
 
@@ -224,7 +225,7 @@ class SimRuntime:
         owner = world.owner
         if name == "pulse":
             self._beat(target.__self__.beat)  # type: ignore[attr-defined]
-        elif name == "join" and owner is not None:
+        elif name.startswith(_OF_ITS_OWN) and owner is not None:
             fiber = world.spawn(owner, lambda: void(target(*arguments)))
             return SimThread(world, fiber)
         else:

@@ -13,7 +13,7 @@ from consumer.state.partition_state import PartitionState, StateRow
 from consumer.state.plan import Planner
 from consumer.state.truncate_barrier import Barrier, Turn
 from tests.simulation import existing_rows as existing
-from tests.simulation import takeovers
+from tests.simulation import group_rules, takeovers
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
@@ -264,6 +264,15 @@ RULES: Final = {
     ),
     "who was frozen gives up what it had": Rule(
         (takeovers.frozen_goes_on,), part="instances"
+    ),
+    "a session that is lost is opened again": Rule(
+        (group_rules.lost_sessions_fail,), part="members"
+    ),
+    "what was rolled back is done again": Rule(
+        (group_rules.rolled_back_counts,), part="members"
+    ),
+    "a mirror is emptied as its table is": Rule(
+        (group_rules.truncations_passed,), part="members"
     ),
     "missing keys of a polled table are looked for": Rule(
         (existing.gaps_not_noted,), part="polls"
