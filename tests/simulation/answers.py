@@ -131,6 +131,15 @@ class Answers:
         self.slots[to] = SimSlot(to, slot.confirmed, slot.confirmed)
         self.world.note(f"slot {to} copied")
 
+    def take_over(self, _dsn: str, _pid: int) -> None:
+        """End the session of the slot's reader."""
+        self.world.port("take over")
+        self.cut()
+
+    def cut(self) -> None:
+        """Lose every connection."""
+        raise NotImplementedError
+
     def toasted(
         self, _dsn: str, oid: int, _op: object, key: dict[str, Any], wanted: list[str]
     ) -> Any:

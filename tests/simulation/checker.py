@@ -101,7 +101,8 @@ class Checker:
         if lsn in self._lost:
             self.readers_have = True  # it was on its way
             return
-        if self.readers_have and lsn >= self._left:
+        # a chunk of a table may still be on its way, at a place that is no commit's
+        if self.readers_have and lsn >= self._left and not document.get("snapshot"):
             raise Violation(f"it sends {name}, though readers have what is lost")
         first = bool(document.get("snapshot")) and seq_id >> CHUNK_BITS < FIRST_CHUNK
         if first:  # of the first backfill, before the stream
@@ -195,7 +196,9 @@ class Checker:
                 f"I1: the position {show(resume)} is on disk, and Kafka lacks"
                 f" {show(complete)}"
             )
-        self.stored[folder] = self._of_slot[position["slot"]] = resume
+        self.stored[folder] = resume
+        slot = position["slot"]  # another instance's state may be of it, too
+        self._of_slot[slot] = max(resume, self._of_slot.get(slot, 0))
 
     def _sinks_of(self, folder: str, documents: Documents) -> Collection[str]:
         """Name the sinks that a position is about."""
@@ -218,6 +221,7 @@ class Checker:
     def restored(self, folder: str, documents: Documents) -> None:
         """Take an older copy of the state, as an operator did."""
         self.stored[folder] = 0
+        self._of_slot.clear()
         self._checked.pop(folder, None)
         self.written(folder, documents)
 

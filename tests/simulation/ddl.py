@@ -54,7 +54,7 @@ def alter(run: "Run", change: Change) -> None:
     """Commit a change of the catalog, once nobody else is about to."""
     server = run.server
     if server.locked:
-        run.world.at(_AGAIN_S, lambda: alter(run, change))
+        run.later(_AGAIN_S, lambda: alter(run, change))
         return
     xid = server.begin()
     try:
@@ -65,7 +65,7 @@ def alter(run: "Run", change: Change) -> None:
 
 def _later(run: "Run", change: Change) -> None:
     pause = run.world.random.choice(_PAUSES)
-    run.world.at(pause, lambda: alter(run, change))
+    run.later(pause, lambda: alter(run, change))
 
 
 def _write(run: "Run") -> None:
@@ -135,8 +135,8 @@ def _lose(run: "Run", table: SimTable, *, identity: str, key: bool) -> None:
     _write(run)
     pause = run.world.random.choice((0.5, 9.0, 12.0))
     for part in (0.6, 0.8, 0.95):
-        run.world.at(pause * part, lambda: _write(run))
-    run.world.at(pause, lambda: _shape(run, table, identity="d", key=True))
+        run.later(pause * part, lambda: _write(run))
+    run.later(pause, lambda: _shape(run, table, identity="d", key=True))
 
 
 def detach(run: "Run") -> None:

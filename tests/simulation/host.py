@@ -11,6 +11,7 @@ from walstream.pipeline.shutdown import Stop, Waker
 from walstream.telemetry.runtime import HasFileno, Runtime
 
 _PULSE_S: Final = 0.25
+_OF_ITS_OWN: Final = ("join", "consumer")  # threads that have a stack of their own
 _SHUTDOWN_S: Final = 10.0
 
 
@@ -149,7 +150,10 @@ class SimPoller:
 
     def _ready(self) -> bool:
         readable = self._world.descriptors
-        return any(readable[number]() for number in self._watched)
+        for number in self._watched:  # noqa: SIM110 - a generator costs more
+            if readable[number]():
+                return True
+        return False
 
     def poll(self, timeout_ms: float, /) -> list[tuple[int, int]]:
         if timeout_ms:
@@ -221,7 +225,7 @@ class SimRuntime:
         owner = world.owner
         if name == "pulse":
             self._beat(target.__self__.beat)  # type: ignore[attr-defined]
-        elif name == "join" and owner is not None:
+        elif name.startswith(_OF_ITS_OWN) and owner is not None:
             fiber = world.spawn(owner, lambda: void(target(*arguments)))
             return SimThread(world, fiber)
         else:

@@ -64,14 +64,14 @@ from walstream.state import store as _store  # noqa: F401 - likewise
 
 PARTITIONS: Final = {"a": 3, "b": 1}
 _TOML: Final = """
-state = "/nowhere/state"
+state = "/nowhere/STATE"
 [sources.app]
 kind = "postgres"
 dsn = "postgresql://localhost/app"
 tables = ["public.*"]
 backfill = "BACKFILL"
 on_publication_change = "reread"
-detach_after = "3s"
+detach_after = "DETACH"
 sinks = ["a", "b"]
 [sinks.a]
 kind = "kafka"
@@ -89,11 +89,17 @@ topic = "b.{schema}.{table}"
 
 
 @cache
-def configuration(backfill: str = "never") -> Config:
+def configuration(
+    backfill: str = "never", state: str = "state", detach_after: str = "3s"
+) -> Config:
     """Return that of a schedule: one source with two sinks."""
+    given = {"BACKFILL": backfill, "STATE": state, "DETACH": detach_after}
+    text = _TOML
+    for name, value in given.items():
+        text = text.replace(name, value)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "walstream.toml"
-        file.write_text(_TOML.replace("BACKFILL", backfill), "utf-8")
+        file.write_text(text, "utf-8")
         return load(file, {})
 
 
@@ -208,6 +214,7 @@ def replaced() -> list[tuple[object, object]]:
         (lock.holder, _of("disk", "holder")),
         (slots.drop, _of("server", "drop")),
         (slots.copy, _of("server", "copy")),
+        (slots.take_over, _of("server", "take_over")),
         (advisory_lock.lock_key, _lock_key),
         (snapshot_holder.Holder, SimpleNamespace(of_new_slot=_holder)),
         (snapshot_holder.backfilling, lambda *_: 0),

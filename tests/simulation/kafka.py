@@ -34,6 +34,7 @@ class Pending:
 
     record: Record
     hear: Callable[..., None]
+    put: float  # when
     sent: bool = False  # a broker may have it
     appended: bool = False
     over: bool = False  # reported
@@ -73,7 +74,12 @@ class SimCluster:
         self.away_until = 0.0
         self.denied_until = 0.0  # records of one sink are refused
         self.slow: dict[tuple[str, int], float] = {}  # until when
+        self.zombies = False  # may what a dead one sent arrive behind its successor's?
         self.appended: Callable[[Record], None] = lambda _record: None
+        # by whom, and when the first of it was put
+        self.sending: Callable[[Process | None, float], None] = lambda _owner, _put: (
+            None
+        )
         self._partitions = partitions
         self._made = 0
 
@@ -162,7 +168,9 @@ class SimProducer:
         record = Record(topic, partition, key, value, tuple(headers or ()))
         self._open += 1
         place = topic, partition
-        self._queues.setdefault(place, deque()).append(Pending(record, callback))
+        self._queues.setdefault(place, deque()).append(
+            Pending(record, callback, self._world.now)
+        )
         self._send(place)
 
     def _send(self, place: tuple[str, int]) -> None:
@@ -177,6 +185,8 @@ class SimProducer:
         """Put a batch on the wire."""
         queue = self._queues[place]
         batch = [queue[at] for at in range(min(len(queue), _BATCH))]
+        if batch:
+            self._cluster.sending(self.owner, batch[0].put)
         for pending in batch:
             pending.sent = True
         delay = self._cluster.delay(*place)
@@ -285,7 +295,8 @@ class SimProducer:
         for queue in self._queues.values():
             sent = [one for one in queue if one.sent and not one.appended]
             arrives = self._world.random.randint(0, len(sent))
-            self._store(sent[:arrives])
+            if not self._cluster.zombies:  # else in its time
+                self._store(sent[:arrives])
             for pending in sent[arrives:]:
                 pending.appended = True  # it never will
             queue.clear()

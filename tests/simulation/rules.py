@@ -13,6 +13,7 @@ from consumer.state.partition_state import PartitionState, StateRow
 from consumer.state.plan import Planner
 from consumer.state.truncate_barrier import Barrier, Turn
 from tests.simulation import existing_rows as existing
+from tests.simulation import group_rules, takeovers
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
@@ -165,14 +166,11 @@ class Rule:
 
     patches: tuple[Callable[[], Patch], ...]
     needs: frozenset[str] = frozenset()
-    first: bool = False  # or without a first backfill
-    polls: bool = False  # or without a polled table
+    part: str = ""  # or of which this is empty
 
     def concerns(self, schedule: Schedule) -> bool:
         faults = {what for _, what in (*schedule.faults, *schedule.ddl)}
-        if self.first and not schedule.rows:
-            return False
-        if self.polls and not schedule.polls:
+        if self.part and not getattr(schedule, self.part):
             return False
         return not self.needs or bool(self.needs & faults)
 
@@ -243,22 +241,44 @@ RULES: Final = {
     ),
     "what is read is not yet delivered": Rule((_confirmed_when_read,)),
     "a slot that was read during the backfill stops the stream": Rule(
-        (_moved_slot_ignored,), frozenset(("advance slot",)), first=True
+        (_moved_slot_ignored,), frozenset(("advance slot",)), part="rows"
     ),
     "a table is backfilled with its last chunk": Rule(
-        (existing.done_with_its_first_chunk,), first=True
+        (existing.done_with_its_first_chunk,), part="rows"
     ),
     "the stream goes up to a later snapshot first": Rule(
-        (existing.not_up_to_the_snapshot,), first=True
+        (existing.not_up_to_the_snapshot,), part="rows"
     ),
     "a chunk is done when Kafka has it": Rule(
-        (existing.chunk_not_delivered,), first=True
+        (existing.chunk_not_delivered,), part="rows"
+    ),
+    "a slot is adopted by who is told to": Rule(
+        (takeovers.any_slot_is_taken,), part="instances"
+    ),
+    "a slot is adopted where it is confirmed": Rule(
+        (takeovers.adopted_at_its_end,), part="instances"
+    ),
+    "an old copy of a state does not stream": Rule(
+        (takeovers.old_copies_stream, takeovers.moved_slot_looked_at_once),
+        part="instances",
+    ),
+    "who was frozen gives up what it had": Rule(
+        (takeovers.frozen_goes_on,), part="instances"
+    ),
+    "a session that is lost is opened again": Rule(
+        (group_rules.lost_sessions_fail,), part="members"
+    ),
+    "what was rolled back is done again": Rule(
+        (group_rules.rolled_back_counts,), part="members"
+    ),
+    "a mirror is emptied as its table is": Rule(
+        (group_rules.truncations_passed,), part="members"
     ),
     "missing keys of a polled table are looked for": Rule(
-        (existing.gaps_not_noted,), polls=True
+        (existing.gaps_not_noted,), part="polls"
     ),
     "a missing key is waited for while its transaction is open": Rule(
-        (existing.gaps_forgotten_in_time,), polls=True
+        (existing.gaps_forgotten_in_time,), part="polls"
     ),
     "what was out of the publication is read again": Rule(
         (existing.not_read_again,), _OUT

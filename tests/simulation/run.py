@@ -1,7 +1,10 @@
 """One schedule, run: the lives of the program, until everything has arrived."""
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
 
+from tests.simulation import beside
 from tests.simulation.backfill import SimSnapshot, given_up, unread
 from tests.simulation.checker import Checker, phase_of
 from tests.simulation.consumer import SimGroup
@@ -19,8 +22,8 @@ from tests.simulation.faults import EDITS, FAULTS, STATE
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
+from tests.simulation.members import Members
 from tests.simulation.outcome import Outcome
-from tests.simulation.polling import Polling
 from tests.simulation.schedule import TABLES, Schedule
 from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
@@ -81,6 +84,7 @@ class Run:
         self._away_error = ""
         self.whole = True  # nobody deleted records
         self._asked = 0  # wishes of an operator that were not heard yet
+        self._due = 0  # what is still to be written, or altered
         self._worker: Worker | None = None
         self._repeated: set[str] = set()  # tables that were given up
         world.nemesis = self._strike
@@ -96,18 +100,17 @@ class Run:
         """Let the schedule's time begin, now that there is a slot."""
         world = self.world
         last = 0.0
-        for at, seed in self.schedule.commits:
-            world.at(at, lambda seed=seed: self._commit(seed))  # type: ignore[misc]
-            last = max(last, at)
-        for at, what in self.schedule.faults:
-            world.at(at, lambda what=what: self._fault(what))  # type: ignore[misc]
-            last = max(last, at)
-        for at, name in self.schedule.reads:
-            world.at(at, lambda name=name: self.ask(name))  # type: ignore[misc]
-            last = max(last, at)
-        for at, what in self.schedule.ddl:
-            world.at(at, lambda what=what: self._alter(what))  # type: ignore[misc]
-            last = max(last, at)
+        schedule = self.schedule
+        plans: list[tuple[Sequence[tuple[float, Any]], Callable[[Any], None]]] = [
+            (schedule.commits, self._commit),
+            (schedule.faults, self._fault),
+            (schedule.reads, self.ask),
+            (schedule.ddl, self._alter),
+        ]
+        for plan, act in plans:
+            for at, what in plan:
+                world.at(at, partial(act, what))
+                last = max(last, at)
         world.at(last + 1.0, self._rest)
         world.at(0.5, self._supervise)
 
@@ -148,6 +151,16 @@ class Run:
     def _alter(self, what: str) -> None:
         self.world.note(what)
         DDL[what](self)
+
+    def later(self, pause: float, act: Callable[[], None]) -> None:
+        """Have the tables' owner do something, before all has arrived."""
+
+        def do() -> None:
+            act()
+            self._due -= 1
+
+        self._due += 1
+        self.world.at(pause, do)
 
     # the nemesis at each call of a port
 
@@ -226,6 +239,7 @@ class Run:
         away = any(name.startswith("away/") for name in documents)
         if (
             self.checker.arrived
+            and not self._due
             and not (away or reading(self.server, documents) or self._asked)
             and not unread(documents)
             and self._settled(documents)
@@ -286,10 +300,7 @@ class Run:
             if self.whole and not outcome.stopped:
                 self.checker.folded()
                 self._consume()
-            if self.schedule.polls:
-                polling = Polling(self.schedule)
-                parts.disk = polling.disk
-                self.world.note(f"polled {polling.run()}")
+            self.world.note(f"beside {beside.run(self.schedule)}")
         except (Violation, Killed):
             outcome.violation = Violation.first
         except Exception as error:  # noqa: BLE001 - none may leave the program
@@ -309,7 +320,11 @@ class Run:
         group.run()
         root, rows_of = self.server.catalog.root, self.server.rows_of
         named = [one for one in self.server.tables if root(one.oid) is None]
-        group.check({one.full_name: rows_of(one) for one in named})
+        rows = {one.full_name: rows_of(one) for one in named}
+        group.check(rows)
+        if self.schedule.members:
+            members = Members(self.schedule, self.cluster, rows)
+            self.world.note(f"members {members.run()}")
 
     def _live(self, outcome: Outcome) -> bool:
         """Run the program until it ends; False: it was killed."""

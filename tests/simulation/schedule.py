@@ -1,19 +1,22 @@
 """One schedule: what is written, what goes wrong and when, drawn from a seed."""
 
 import random
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Final
 
 import orjson
 
+from tests.simulation import instances, members, polling
 from tests.simulation.ddl import DDL
 from tests.simulation.faults import EDITS, FAULTS
-from tests.simulation.polling import STEPS
 
 _ALTERED: Final = 0.25  # share of schedules with changes of the catalog
 _FILLED: Final = 0.3  # share of the others that begin with a backfill
 _IN_BACKFILL: Final = (60, 160)  # about after so many calls it goes on
 _POLLED: Final = 0.1
+_SEVERAL: Final = 0.1  # of one source
+_READ: Final = 0.03  # by a consumer group
 TABLES: Final = ("one", "two", "three")
 
 
@@ -32,6 +35,8 @@ class Schedule:
     # how many rows tables have before the first start, which sends them
     rows: list[tuple[str, int]] = field(default_factory=list)
     polls: list[tuple[float, str]] = field(default_factory=list)  # of a polled table
+    instances: list[tuple[float, str]] = field(default_factory=list)  # of one source
+    members: list[tuple[float, str]] = field(default_factory=list)  # of a group
 
     @classmethod
     def of(cls, seed: int) -> "Schedule":
@@ -80,7 +85,9 @@ class Schedule:
             sorted(reads),
             sorted(ddl),
             rows,
-            _polls(draw),
+            _drawn(draw, _POLLED, (3.0, 20.0, 100.0), polling.STEPS),
+            _drawn(draw, _SEVERAL, (3.0, 30.0, 200.0), instances.STEPS),
+            _drawn(draw, _READ, (0.5, 3.0, 20.0), members.STEPS),
         )
 
     def to_json(self) -> str:
@@ -89,17 +96,19 @@ class Schedule:
     @classmethod
     def from_json(cls, text: str) -> "Schedule":
         found = orjson.loads(text)
-        for name in ("commits", "faults", "freezes", "reads", "ddl", "rows", "polls"):
-            found[name] = [tuple(one) for one in found.get(name, ())]
+        for one in fields(cls):
+            if one.name not in {"seed", "kills"}:
+                found[one.name] = [tuple(pair) for pair in found.get(one.name, ())]
         return cls(**found)
 
 
-def _polls(draw: random.Random) -> list[tuple[float, str]]:
-    """Draw what becomes of a table that is polled; mostly there is none."""
-    if draw.random() >= _POLLED:
+def _drawn(
+    draw: random.Random, share: float, spans: Sequence[float], steps: Sequence[str]
+) -> list[tuple[float, str]]:
+    """Draw what happens in a world of its own; mostly nothing."""
+    if draw.random() >= share:
         return []
-    span = draw.choice((3.0, 20.0, 100.0))
-    count = draw.choice((4, 10, 25))
+    span, count = draw.choice(spans), draw.choice((4, 10, 25))
     return sorted(
-        (round(draw.uniform(0, span), 4), draw.choice(STEPS)) for _ in range(count)
+        (round(draw.uniform(0, span), 4), draw.choice(steps)) for _ in range(count)
     )

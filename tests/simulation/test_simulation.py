@@ -75,6 +75,13 @@ def test_each_change_of_the_catalog_is_seen_and_mended(change: str) -> None:
     assert [outcome.violation, outcome.stopped] == ["", ""]
 
 
+def test_what_the_owner_still_writes_comes_before_the_end() -> None:
+    # the key is back, and walstream has read all, before the last of these writes
+    late = replace(Schedule.of(51), kills=[], freezes=[], reads=[], rows=[], polls=[])
+    late = replace(late, faults=[(0.2, "begin")], instances=[], ddl=[(0.3, "drop key")])
+    assert not run(late).violation
+
+
 def test_a_seed_is_one_history_whatever_order_sets_have() -> None:
     code = (
         "from tests.simulation.installation import installed\n"

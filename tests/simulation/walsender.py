@@ -41,6 +41,7 @@ class SimWalsender:
     slot: SimSlot | None = None
     owner: Process | None = None
     start: Lsn = 0
+    skips: bool = False  # what the slot is confirmed beyond where it was to begin
     messages: bool = False
     sent: Lsn = 0  # all that committed below was sent
     described: dict[int, ShapeVersion] = field(default_factory=dict)
@@ -94,6 +95,7 @@ class SimWalsender:
         self.slot = slot
         self.messages = "messages" in text
         self.start = self.sent = max(parse(words[4]), slot.confirmed)
+        self.skips = self.start > parse(words[4])
         self._next = bisect_left(self.server.commits, self.start)
         self.server.world.at(self._latency(), self.decode)
 

@@ -87,10 +87,12 @@ class Fiber:
         """Let it run until it waits again."""
         world, before = self._world, self._world.fiber
         world.fiber = self
-        with world.owned(self.owner):
-            self._turn.release()
-            self._back.acquire()
+        world.run_as(self.owner, self._let_go_on)
         world.fiber = before
+
+    def _let_go_on(self) -> None:
+        self._turn.release()
+        self._back.acquire()
 
     def wait(self, over: Callable[[], bool]) -> None:
         """Let the others run until something is so; called by itself alone."""
@@ -229,11 +231,19 @@ class World:
             act()
             return
         try:
-            with self.owned(owner):
-                act()
+            self.run_as(owner, act)
         except Killed:
             if Violation.first:
                 raise
+
+    def run_as(self, owner: Process, act: Callable[[], None]) -> None:
+        """Have a process do something: as `owned`, in less time."""
+        before, host = self.owner, runtime.current()
+        self.owner, runtime._current = owner, owner.runtime
+        try:
+            act()
+        finally:
+            self.owner, runtime._current = before, host
 
     @contextmanager
     def owned(self, owner: Process) -> Iterator[None]:

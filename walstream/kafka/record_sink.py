@@ -123,10 +123,13 @@ class RecordSink:
     def close(self) -> None:
         """Wait a while for what is in flight; then drop it.
 
-        Else a broker might take it after what the next producer sends of the same.
+        Else a broker might take it after what the next producer sends of the same. Of
+        a process that was frozen it is dropped at once: another one may have sent what
+        comes behind it.
         """
         if (outboxes := self._outboxes) is not None:
-            outboxes.wait(_CLOSE_WAIT_S)
+            if self._clock.turn() <= self._rules.frozen_after_ms:
+                outboxes.wait(_CLOSE_WAIT_S)
             self._outboxes = None  # must end nothing: who reports would find it freed
             outboxes.close()  # used after that, so ended here (docs/decisions/0050)
         self._topics.close()

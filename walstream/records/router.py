@@ -8,6 +8,7 @@ none of them is dropped and counted.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Self
 
 from walstream.config.sink import RoutedSink
@@ -37,6 +38,7 @@ def is_pattern(text: str) -> bool:
     return not _WILD.isdisjoint(text)
 
 
+@lru_cache(maxsize=1024)  # those of a configuration, asked for each table
 def _compile(pattern: str) -> re.Pattern[str]:
     parts = {"*": ".*", "?": "."}
     return re.compile(

@@ -296,9 +296,13 @@ class RelaySink:
             outbox.fail(error)
 
     def close(self, wait_s: float) -> None:
-        """Let what is in flight arrive, so long; then give it up."""
+        """Let what is in flight arrive, so long; then give it up.
+
+        At once where this process was frozen: another member may have sent the same.
+        """
         if self._outbox is not None:
-            self._outbox.close(wait_s)
+            frozen = self._clock.turn() > self._leash.frozen_after_ms
+            self._outbox.close(0.0 if frozen else wait_s)
             self._outbox = None
         self._topics.close()
 

@@ -1,0 +1,338 @@
+"""Several instances of one source: a standby, a copy of a state, one that thaws.
+
+All of them are processes of one world with one slot. What a dead or frozen one has on
+the wire arrives when it arrives, behind records of its successor if need be. Nothing is
+lost, whoever ends; what comes again comes behind where it stands first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tests.simulation.checker import Checker
+from tests.simulation.consumer import SimGroup
+from tests.simulation.disk import SimDisk
+from tests.simulation.host import process_in, stop_of
+from tests.simulation.installation import PARTITIONS, configuration, parts
+from tests.simulation.kafka import SimCluster
+from tests.simulation.server import SimServer
+from tests.simulation.tables import SimTable
+from tests.simulation.world import Killed, Process, Violation, World
+from walstream.config.run_options import Options
+from walstream.errors import ConfigError, HistoryError, SlotLost, WalstreamError
+from walstream.pipeline.shutdown import Stop
+from walstream.service.worker import Worker
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule import Schedule
+
+_TABLES: Final = ("one", "two")
+_MOST: Final = 5  # instances
+_TIMEOUT_S: Final = 60.0  # wal_sender_timeout
+_KNOWS_S: Final = _TIMEOUT_S / 2  # frozen for longer, it takes its slot for lost
+_NOTICES_S: Final = 0.5  # after it thawed
+_LIVE_WITHIN_S: Final = 600.0
+_REST_S: Final = 130.0  # after which nothing is frozen any more
+_FREEZES: Final = (0.4, 5.0, 28.0, 45.0, 75.0, 120.0)
+_MAY_END: Final = (ConfigError, HistoryError, SlotLost)  # exit codes 2 and 3
+FIRST: Final = "first"
+STEPS: Final = (
+    *("commit",) * 12,
+    *("kill", "kill at a call", "freeze", "freeze behind Kafka", "freeze"),
+    *("standby", "standby", "copy", "bare", "twin", "take over"),
+    *("cut", "silence", "server crash", "checkpoint", "Kafka away", "slow", "refuse"),
+)
+
+
+@dataclass
+class Instance:
+    """A configured walstream, which is started again when it is killed."""
+
+    state: str
+    options: Options
+    process: Process
+    stop: Stop | None = None
+    ended: str = ""  # the error that it ended with
+    thawed: float = -1.0  # when it last continued that had been frozen for long
+
+    @property
+    def folder(self) -> str:
+        return f"/nowhere/{self.state}/app"
+
+
+class Instances:
+    """The instances of one source, in a world of their own."""
+
+    def __init__(self, schedule: "Schedule") -> None:
+        self.world = world = World(schedule.seed)
+        tables = [SimTable(101 + at, name) for at, name in enumerate(_TABLES)]
+        self.server: SimServer = SimServer(world, tables)
+        self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
+        self.cluster.zombies = True
+        self.cluster.sending = self._sending
+        self.disk = SimDisk(world)
+        self.checker = Checker(self.server, self.cluster)
+        self.disk.written = self.checker.written
+        self.all: list[Instance] = []
+        self.steps = [*schedule.instances]
+        self._kill_after = -1  # calls of ports, by whoever makes them
+        self._over = False
+        world.nemesis = self._strike
+
+    def run(self) -> int:
+        """Run them, and see that nothing is lost; give a digest."""
+        world = self.world
+        last = 0.0
+        self._add(FIRST, Options())
+        world.wait(lambda: bool(self.server.slots), _LIVE_WITHIN_S)
+        for at, what in self.steps:
+            world.at(at, lambda what=what: self._do(what))  # type: ignore[misc]
+            last = max(last, at)
+        world.at(last + _REST_S, self._rest)
+        world.wait(lambda: self._over)
+        world.finish()
+        self.checker.folded()
+        group = SimGroup(self.cluster, "a.", world.random.getrandbits(32))
+        group.run()
+        rows_of = self.server.rows_of
+        group.check({one.full_name: rows_of(one) for one in self.server.tables})
+        return world.digest
+
+    # lives
+
+    def _add(self, state: str, options: Options) -> None:
+        instance = Instance(state, options, process_in(self.world, state))
+        self.all.append(instance)
+        self._start(instance)
+
+    def _start(self, instance: Instance) -> None:
+        world = self.world
+        process = instance.process = process_in(world, instance.state)
+        instance.thawed = -1.0
+        with world.owned(process):
+            instance.stop = stop = stop_of(world)
+        config = configuration(state=instance.state, detach_after="1h")
+
+        def run() -> None:
+            try:
+                Worker(config, "app", instance.options, stop).run()
+            except WalstreamError as error:
+                if not isinstance(error, _MAY_END):
+                    Violation(f"{instance.state} stopped: {error!r}")
+                instance.ended = repr(error)
+                world.note(f"{instance.state} ended")
+            finally:
+                process.dead = True
+
+        world.note(f"start {instance.state}")
+        world.spawn(process, run)
+
+    def _kill(self, instance: Instance) -> None:
+        world, process = self.world, instance.process
+        if process.dead:
+            return
+        process.dead = True
+        world.note(f"killed {instance.state}")
+        self.cluster.lose(process)
+        self.server.cut(process)
+        world.at(world.random.choice((0.05, 2.0, 20.0)), lambda: self._start(instance))
+
+    def _freeze(self, instance: Instance, seconds: float) -> None:
+        world, process = self.world, instance.process
+        if process.dead or process.frozen_until > world.now:
+            return
+        world.note(f"freeze {instance.state} {seconds}")
+        thaw = process.frozen_until = world.now + seconds
+        if seconds > _TIMEOUT_S:
+            world.at(_TIMEOUT_S, lambda: self.server.cut(process))
+        if seconds > _KNOWS_S:
+            instance.thawed = thaw
+
+    @property
+    def _reader(self) -> Instance:
+        """The one that reads the slot, else the first that lives."""
+        owners = [sender.owner for sender in self.server.readers()]
+        alive = [one for one in self.all if not one.process.dead]
+        reading = [one for one in alive if one.process in owners]
+        return (reading or alive or self.all)[0]
+
+    # the nemesis at each call of a port, and as producers send
+
+    def _strike(self, name: str) -> None:
+        world = self.world
+        process = world.owner
+        if process is None:
+            return
+        if self._kill_after >= 0:
+            self._kill_after -= 1
+            if self._kill_after < 0:
+                self._kill(next(one for one in self.all if one.process is process))
+                raise Killed
+        if name == "produce":
+            self._see_no_gap(process)
+        if process.frozen_until > world.now:  # a task that waited for something else
+            world.wait(lambda: False, process.frozen_until - world.now)
+
+    def _see_no_gap(self, process: Process) -> None:
+        for sender in self.server.readers():
+            if sender.owner is process and sender.skips:
+                raise Violation(
+                    f"{process.name} streams, though the slot is beyond its position"
+                )
+
+    def _sending(self, owner: Process | None, put: float) -> None:
+        """See that one that was frozen for long gave up what it had."""
+        now = self.world.now
+        for one in self.all:
+            if one.process is owner and put < one.thawed < now - _NOTICES_S:
+                raise Violation(f"{one.state} was frozen, and sends what it had before")
+
+    # what happens
+
+    def _do(self, what: str) -> None:
+        self.world.note(what)
+        if what in _STARTS:
+            if len(self.all) < _MOST:
+                _STARTS[what](self)
+        else:
+            _FAULTS[what](self)
+
+    def copy(self) -> None:
+        """Start one with a copy of the first one's state."""
+        name = self._new
+        documents = self.disk.folders.get(self.all[0].folder, {})
+        if "position" in documents:
+            self.disk.folders[f"/nowhere/{name}/app"] = dict(documents)
+            self._add(name, Options())
+
+    def bare(self) -> None:
+        """Start one that has no state, and no consent: it may stream nothing."""
+        name = self._new
+        self._add(name, Options())
+        bare = self.all[-1]
+
+        def see() -> None:
+            if not bare.ended and self.checker.stored.get(bare.folder):
+                raise Violation(f"{name} has no state, and took the slot")
+
+        self.world.at(20.0, see)
+
+    def twin(self) -> None:
+        """Start one more with the first one's folder."""
+        self._add(FIRST, Options())
+
+    def stand_by(self, *, take_over: bool = False) -> None:
+        self._add(self._new, Options(adopt_slot=True, take_over=take_over))
+
+    @property
+    def _new(self) -> str:
+        return f"number {len(self.all)}"
+
+    def commit(self) -> None:
+        self.server.commit(self.world.random.getrandbits(32))
+
+    def kill(self) -> None:
+        self._kill(self._reader)
+
+    def kill_at_a_call(self) -> None:
+        self._kill_after = self.world.random.choice((1, 5, 30, 200))
+
+    def freeze(self, *, behind: bool = False) -> None:
+        """Stop the reader for a while, with records that it could not send."""
+        world = self.world
+        seconds = world.random.choice(_FREEZES)
+        if behind:
+            later = seconds + world.random.choice((0.3, 2.0))
+            self.cluster.away_until = world.now + later
+            for _ in range(4):
+                self.commit()
+        world.at(0.2, lambda: self._freeze(self._reader, seconds))
+
+    def away(self) -> None:
+        self.cluster.away_until = self.world.now + self.world.random.choice((0.2, 8.0))
+
+    def slow(self) -> None:
+        draw = self.world.random
+        for name, topic in sorted(self.cluster.topics.items()):
+            part = draw.randrange(len(topic.partitions))
+            self.cluster.slow[name, part] = self.world.now + draw.choice((1.0, 20.0))
+
+    def refuse(self) -> None:
+        for producer in self.cluster.producers:
+            producer.failing = 1
+
+    # the end
+
+    def _rest(self) -> None:
+        self.server.down_until = self.cluster.away_until = 0.0
+        self.cluster.slow.clear()
+        self._kill_after = -1
+        for producer in self.cluster.producers:
+            producer.failing = 0
+        self.commit()
+        deadline = self.world.now + _LIVE_WITHIN_S
+
+        def look() -> None:
+            if self.checker.arrived:
+                self._stop()
+            elif self.world.now > deadline:
+                ends = {one.state: one.ended for one in self.all}
+                raise Violation(f"liveness: {self.checker.state()}, ended: {ends}")
+            else:
+                self.world.at(0.5, look)
+
+        look()
+
+    def _stop(self) -> None:
+        """Stop those that are left; see that all end."""
+        for one in self.all:
+            if one.stop is not None and not one.process.dead:
+                one.stop.request()
+        deadline = self.world.now + _LIVE_WITHIN_S
+
+        def look() -> None:
+            self._over = all(one.process.dead for one in self.all)
+            if not self._over and self.world.now > deadline:
+                raise Violation("liveness: one that is to stop does not")
+            self.world.at(0.5, look)
+
+        look()
+
+
+_STARTS: Final[dict[str, Callable[[Instances], None]]] = {
+    "standby": Instances.stand_by,
+    "take over": lambda them: them.stand_by(take_over=True),
+    "copy": Instances.copy,
+    "bare": Instances.bare,
+    "twin": Instances.twin,
+}
+_FAULTS: Final[dict[str, Callable[[Instances], None]]] = {
+    "commit": Instances.commit,
+    "kill": Instances.kill,
+    "kill at a call": Instances.kill_at_a_call,
+    "freeze": Instances.freeze,
+    "freeze behind Kafka": lambda them: them.freeze(behind=True),
+    "cut": lambda them: them.server.cut(),
+    "silence": lambda them: them.server.fall_silent(),
+    "server crash": lambda them: them.server.crash(),
+    "checkpoint": lambda them: them.server.checkpoint(),
+    "Kafka away": Instances.away,
+    "slow": Instances.slow,
+    "refuse": Instances.refuse,
+}
+
+
+def made(schedule: "Schedule") -> Instances:
+    """Make the instances of a schedule; the ports have to be `installed`."""
+    them = Instances(schedule)
+    parts.server, parts.cluster, parts.disk = them.server, them.cluster, them.disk
+    parts.config = configuration()
+    return them
+
+
+def run(schedule: "Schedule") -> int:
+    them = made(schedule)
+    try:
+        return them.run()
+    finally:
+        them.world.finish()

@@ -1,0 +1,65 @@
+"""Members of a consumer group: what a search among them is about happens."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+from tests.simulation.consumer import SimGroup
+from tests.simulation.installation import installed
+from tests.simulation.members import Members
+from tests.simulation.rules import taken_out
+from tests.simulation.run import run
+from tests.simulation.schedule import Schedule
+
+_TRIED = 12
+_MOST = 60  # schedules until a rule that is out has to be missed
+
+
+@pytest.fixture(autouse=True)
+def ports() -> Iterator[None]:
+    with installed():
+        yield
+
+
+def _schedules() -> Iterator[Schedule]:
+    drawn = (Schedule.of(seed) for seed in range(100_000))
+    return (schedule for schedule in drawn if schedule.members)
+
+
+def test_members_lose_partitions_and_sessions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups: list[Members] = []
+    real = Members.run
+
+    def noted(self: Members) -> int:
+        groups.append(self)
+        return real(self)
+
+    monkeypatch.setattr(Members, "run", noted)
+    for schedule in islice(_schedules(), _TRIED):
+        assert not run(schedule).violation
+    assert {one.mirrors for one in groups} == {True, False}
+    assert sum(one.coordinator.rebalances for one in groups) > _TRIED * 3
+    assert sum(one.coordinator.lost for one in groups) > _TRIED // 2
+    assert sum(one.target.ended for one in groups)
+    assert sum(one.target.lost_answers for one in groups)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "a batch of a lost partition takes no effect",
+        "a truncation waits for every partition",
+        "what took effect is passed over",
+    ],
+)
+def test_its_members_alone_miss_a_rule_that_is_out(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimGroup, "run", lambda _self: None)
+    monkeypatch.setattr(SimGroup, "check", lambda _self, _rows: None)
+    with taken_out(rule):
+        found = (run(schedule).violation for schedule in islice(_schedules(), _MOST))
+        assert any(one.startswith(("I11", "member", "liveness")) for one in found)

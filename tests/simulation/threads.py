@@ -1,0 +1,79 @@
+"""Locks, conditions and events of threads that are fibers, as `threading` has them."""
+
+import threading
+from typing import Final, Self
+
+from tests.simulation.host import SimEvent
+from tests.simulation.world import World
+
+
+class SimLock:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._held = False
+
+    def acquire(self) -> bool:
+        if self._held:
+            self._world.wait(lambda: not self._held)
+        self._held = True
+        return True
+
+    def release(self) -> None:
+        self._held = False
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class SimCondition:
+    def __init__(self, world: World, lock: SimLock) -> None:
+        self._world = world
+        self._lock = lock
+        self._waiting: list[list[bool]] = []  # each: was it notified?
+
+    def wait(self, timeout: float | None = None) -> bool:
+        told = [False]
+        self._waiting.append(told)
+        self._lock.release()
+        self._world.wait(lambda: told[0], timeout)
+        if told in self._waiting:
+            self._waiting = [one for one in self._waiting if one is not told]
+        self._lock.acquire()
+        return told[0]
+
+    def notify(self, n: int = 1) -> None:
+        for told in self._waiting[:n]:
+            told[0] = True
+        del self._waiting[:n]
+
+    def notify_all(self) -> None:
+        self.notify(len(self._waiting))
+
+
+class ClearedEvent(SimEvent):
+    def clear(self) -> None:
+        self._is_set = False
+
+
+class SimThreading:
+    """The module, as far as the consumer library uses it."""
+
+    current_thread: Final = staticmethod(threading.current_thread)
+    main_thread: Final = staticmethod(threading.main_thread)
+    get_ident: Final = staticmethod(threading.get_ident)
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def Lock(self) -> SimLock:  # noqa: N802 - its name there
+        return SimLock(self._world)
+
+    def Event(self) -> ClearedEvent:  # noqa: N802 - likewise
+        return ClearedEvent(self._world)
+
+    def Condition(self, lock: SimLock) -> SimCondition:  # noqa: N802 - likewise
+        return SimCondition(self._world, lock)
