@@ -19,18 +19,14 @@ _UPSERT: Final = re.compile(
     rf"INSERT INTO {_TABLE} \(([^)]*)\) OVERRIDING SYSTEM VALUE ({_VALUES})"
     r' ON CONFLICT \("id"\) DO .*'
 )
-_UPDATE: Final = re.compile(
-    rf'UPDATE {_TABLE} SET (.*) WHERE "id" {_IS} %s'  # noqa: S608 - reads it
-)
+_UPDATE: Final = re.compile(rf'UPDATE {_TABLE} SET (.*) WHERE "id" {_IS} %s')
 _UPDATES: Final = re.compile(
-    rf'UPDATE {_TABLE} AS t SET (.*) FROM ROWS FROM .* WHERE t\."id" {_IS} w\.c\d+'  # noqa: S608 - likewise
+    rf'UPDATE {_TABLE} AS t SET (.*) FROM ROWS FROM .* WHERE t\."id" {_IS} w\.c\d+'
     r" RETURNING w\.n"
 )
-_DELETE: Final = re.compile(
-    rf'DELETE FROM {_TABLE} WHERE "id" {_IS} %s'  # noqa: S608 - reads it
-)
+_DELETE: Final = re.compile(rf'DELETE FROM {_TABLE} WHERE "id" {_IS} %s')
 _DELETES: Final = re.compile(
-    rf'DELETE FROM {_TABLE} AS t USING ROWS FROM .* WHERE t\."id" {_IS} w\.c0'  # noqa: S608 - likewise
+    rf'DELETE FROM {_TABLE} AS t USING ROWS FROM .* WHERE t\."id" {_IS} w\.c0'
 )
 _HAS: Final = re.compile(rf'SELECT FROM {_TABLE} WHERE "id" {_IS} %s')
 _EMPTY: Final = re.compile(rf"TRUNCATE ONLY {_TABLE}")
