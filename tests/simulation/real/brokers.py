@@ -23,9 +23,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from tests.simulation.kafka import LIMIT, QUEUE, SimCluster, SimProducer
 from tests.simulation.kafka_admin import SimAdmin
-from tests.simulation.real.link import Link
 from tests.simulation.world import World
 from tests.support.deadline import wait_until
+from tests.support.servers.slow_link import SlowLink
 from walstream.kafka.producer_config import producer_properties
 
 PARTITIONS: Final = 2
@@ -85,7 +85,7 @@ class SimulatedBrokers:
 class RealBrokers:
     """A broker behind a link: clients know it by the link's address alone."""
 
-    def __init__(self, link: Link, bootstrap: str) -> None:
+    def __init__(self, link: SlowLink, bootstrap: str) -> None:
         self._link = link
         self._bootstrap = {"bootstrap.servers": bootstrap}
         self.admin: Any = AdminClient(dict(self._bootstrap))
@@ -160,16 +160,16 @@ class RealBrokers:
 
     def go_away(self) -> None:
         """Let nothing arrive until it comes back."""
-        self._link.hold()
+        self._link.rate = 0
         self._link.cut()
 
     def come_back(self) -> None:
         self._link.cut()
-        self._link.release()
+        self._link.rate = None
 
     def lose_answers(self, producer: Any) -> None:
         """Let requests arrive, and their answers be lost: they are sent again."""
-        self._link.hold()
+        self._link.rate = 0
         before = self._link.asked
         producer.poll(0)
         wait_until(lambda: self._link.asked > before, 30, "a request is sent")

@@ -13,11 +13,11 @@ import psutil
 from tests.simulation.installation import PARTITIONS
 from tests.simulation.kafka import Record
 from tests.simulation.real.history import Places, Teller
-from tests.simulation.real.link import Link
 from tests.simulation.real.postgres import PUBLICATION, Real
 from tests.support.deadline import wait_until
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import SOURCE, Walstream
+from tests.support.servers.slow_link import SlowLink
 from walstream.lsn import Lsn
 from walstream.postgres.stream import start_command
 
@@ -65,7 +65,7 @@ class Installation:
     real: Real
     walstream: Both
     reader: Reader
-    link: Link
+    link: SlowLink
     places: Places = field(default_factory=Places)
 
     def begin(self, statements: list[str]) -> None:
@@ -116,11 +116,11 @@ class Installation:
 
     def go_away(self) -> None:
         """Have Kafka be away for a while."""
-        self.link.hold()
+        self.link.rate = 0
         self.link.cut()
         self.real.pause(_AWAY_S)
         self.link.cut()
-        self.link.release()
+        self.link.rate = None
 
     def freeze(self) -> None:
         """Stop its processes for a while, as an overloaded machine does."""
@@ -161,7 +161,7 @@ _FAULTS: Final = {
 
 @contextmanager
 def installed(
-    real: Real, link: Link, bootstrap: str, folder: Path, prefix: str
+    real: Real, link: SlowLink, bootstrap: str, folder: Path, prefix: str
 ) -> Iterator[Installation]:
     """Give one whose walstream is not started yet."""
     with Reader(bootstrap, prefix) as reader:

@@ -11,11 +11,11 @@ from typing import Final
 from tests.simulation.real.brokers import AUTHORIZER, RealBrokers
 from tests.simulation.real.course import Course
 from tests.simulation.real.installation import installed
-from tests.simulation.real.link import Link
 from tests.simulation.real.postgres import Real
 from tests.simulation.real.program import Program
 from tests.support.fixtures.postgres import local_postgres, temporary_database
 from tests.support.servers.brief_kafka import BriefKafka
+from tests.support.servers.slow_link import SlowLink
 from walstream.testing.servers import LocalPostgres
 from walstream.testing.servers.port import HOST, free_port
 
@@ -48,7 +48,7 @@ def database(server: LocalPostgres) -> Iterator[Real]:
 class Broker:
     """One that clients reach by way of a link."""
 
-    link: Link
+    link: SlowLink
     bootstrap: str
 
     def deny(self) -> None:
@@ -60,7 +60,7 @@ class Broker:
 def broker() -> Iterator[Broker]:
     port = free_port()
     settings = {**AUTHORIZER, "advertised.listeners": f"PLAINTEXT://{HOST}:{port}"}
-    with BriefKafka(settings=settings) as kafka, Link(kafka.port, port) as link:
+    with BriefKafka(settings=settings) as kafka, SlowLink(kafka.port, port) as link:
         yield Broker(link, f"{HOST}:{port}")
 
 
