@@ -105,10 +105,9 @@ def test_one_that_is_frozen_loses_the_slot_and_ends_when_it_goes_on(pair: Pair) 
         pair.second.until("streaming", _TIMEOUT_S + 30)
         load.wait_for_more(100)
         group(pair.first, signal.SIGCONT)
-        pair.first.ends_with(3, "another instance reads it now")
-        # one that was frozen amid a read hears first that its connection is gone
-        either = "this process was frozen for", "server closed the connection"
-        assert any(text in pair.first.text for text in either), pair.first.text
+        pair.first.ends_with(
+            3, "this process was frozen for", "another instance reads it now"
+        )
         load.wait_for_more(50)
     pair.settle()  # its order is not claimed: old records may have come behind newer
 

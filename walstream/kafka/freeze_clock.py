@@ -4,11 +4,14 @@ import threading
 from functools import lru_cache
 from typing import Final
 
+import structlog
+
 from walstream.errors import Restart
 from walstream.telemetry import runtime
 
 _BEAT_S: Final = 0.25
 _STILL_MS: Final = 1000  # less is a busy machine's
+_log = structlog.get_logger()
 
 
 class Pulse:
@@ -71,6 +74,16 @@ class TurnClock:
         before_ms = self._still_ms
         self.now_ms, self._still_ms = self._pulse.beat()
         return self._still_ms - before_ms
+
+    def was_frozen(self, limit_ms: int) -> bool:
+        """Return, for what is closed, whether it was for longer since the last turn.
+
+        It says so: what ended the turn may be another error, a connection that is gone.
+        """
+        still_ms = self.turn()
+        if still_ms > limit_ms:
+            _log.warning(str(stood_still(still_ms).args[0]))
+        return still_ms > limit_ms
 
 
 def stood_still(still_ms: int) -> Restart:

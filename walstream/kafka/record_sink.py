@@ -128,7 +128,7 @@ class RecordSink:
         comes behind it.
         """
         if (outboxes := self._outboxes) is not None:
-            if self._clock.turn() <= self._rules.frozen_after_ms:
+            if not self._clock.was_frozen(self._rules.frozen_after_ms):
                 outboxes.wait(_CLOSE_WAIT_S)
             self._outboxes = None  # must end nothing: who reports would find it freed
             outboxes.close()  # used after that, so ended here (docs/decisions/0050)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.deadline import wait_until
 from tests.support.runtime import altered
@@ -37,6 +38,17 @@ def test_a_long_turn_of_a_process_that_runs_is_no_standing_still(
     now[0] += 40
     pulse.beat()  # that of the thread is first
     assert (clock.turn(), other.turn()) == (40_000, 40_000)
+
+
+def test_what_is_closed_says_that_it_was_frozen(now: list[float]) -> None:
+    clock = TurnClock(Pulse())
+    with capture_logs() as logs:
+        now[0] += 31.5
+        assert clock.was_frozen(30_000)
+        now[0] += 29
+        assert not clock.was_frozen(30_000)
+    (said,) = logs
+    assert "was frozen for 32 s" in said["event"]
 
 
 def test_the_process_has_a_pulse_of_its_own() -> None:

@@ -301,7 +301,7 @@ class RelaySink:
         At once where this process was frozen: another member may have sent the same.
         """
         if self._outbox is not None:
-            frozen = self._clock.turn() > self._leash.frozen_after_ms
+            frozen = self._clock.was_frozen(self._leash.frozen_after_ms)
             self._outbox.close(0.0 if frozen else wait_s)
             self._outbox = None
         self._topics.close()
