@@ -125,7 +125,7 @@ cover-own: $(READY) ## measure each module's coverage by its own unit test
 clean: ## delete everything that make created
 	rm -rf .venv .venv-bench $(LOWEST) build dist *.egg-info .*_cache .hypothesis
 	rm -f .museum-journal .mutants-journal .fuzz-journal .callsites-journal
-	rm -f .simulated-real
+	rm -f .simulated .simulated-real
 	rm -f *.so $$(find walstream -name '*.so') # of a wheel that was built right here
 
 $(READY): pyproject.toml | python

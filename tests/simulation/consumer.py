@@ -21,7 +21,8 @@ from consumer.state.position import SnapshotChunk
 from consumer.state.schema import Tables
 from consumer.state.truncate_barrier import Barrier, Turn
 from tests.simulation.database import AppRow, SimDatabase
-from tests.simulation.kafka import Record, SimCluster
+from tests.simulation.group import Fetched
+from tests.simulation.kafka import SimCluster
 from tests.simulation.world import Violation
 from walstream.op import Kind
 
@@ -31,28 +32,6 @@ _MOST_STEPS: Final = 20_000
 
 class _Died(Exception):
     """The member's process ended, before its commit."""
-
-
-class _Message:
-    """A message of Kafka, as a fetch gives it."""
-
-    def __init__(self, record: Record, offset: int) -> None:
-        self._record, self._offset = record, offset
-
-    def offset(self) -> int:
-        return self._offset
-
-    def key(self) -> bytes | None:
-        return self._record.key
-
-    def value(self) -> bytes | None:
-        return self._record.value
-
-    def headers(self) -> tuple[tuple[str, Any], ...]:
-        return self._record.headers
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 0
 
 
 @dataclass
@@ -103,7 +82,7 @@ class SimGroup:
         records = self._cluster.topics[place.topic].partitions[place.partition]
         count = self._random.choice((1, 2, 5))
         messages = [
-            _Message(records[at], at)
+            Fetched(records[at], at)
             for at in range(lane.offset, min(len(records), lane.offset + count))
         ]
         if not messages:
@@ -123,7 +102,7 @@ class SimGroup:
             row = state.read(cast("Transaction", self.database))
         return _Lane(state, KnownState(row, row, {}))
 
-    def _try(self, lane: _Lane, messages: list[_Message]) -> None:
+    def _try(self, lane: _Lane, messages: list[Fetched]) -> None:
         known, tx = lane.known, cast("Transaction", self.database)
 
         def index_of(chunk: SnapshotChunk) -> int:

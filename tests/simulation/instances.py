@@ -270,33 +270,28 @@ class Instances:
         for producer in self.cluster.producers:
             producer.failing = 0
         self.commit()
-        deadline = self.world.now + _LIVE_WITHIN_S
+        self.world.watch(
+            lambda: self.checker.arrived, self._stop, _LIVE_WITHIN_S, self._late
+        )
 
-        def look() -> None:
-            if self.checker.arrived:
-                self._stop()
-            elif self.world.now > deadline:
-                ends = {one.state: one.ended for one in self.all}
-                raise Violation(f"liveness: {self.checker.state()}, ended: {ends}")
-            else:
-                self.world.at(0.5, look)
-
-        look()
+    def _late(self) -> str:
+        ends = {one.state: one.ended for one in self.all}
+        return f"{self.checker.state()}, ended: {ends}"
 
     def _stop(self) -> None:
         """Stop those that are left; see that all end."""
         for one in self.all:
             if one.stop is not None and not one.process.dead:
                 one.stop.request()
-        deadline = self.world.now + _LIVE_WITHIN_S
+        self.world.watch(
+            lambda: all(one.process.dead for one in self.all),
+            self._end,
+            _LIVE_WITHIN_S,
+            lambda: "one that is to stop does not",
+        )
 
-        def look() -> None:
-            self._over = all(one.process.dead for one in self.all)
-            if not self._over and self.world.now > deadline:
-                raise Violation("liveness: one that is to stop does not")
-            self.world.at(0.5, look)
-
-        look()
+    def _end(self) -> None:
+        self._over = True
 
 
 _STARTS: Final[dict[str, Callable[[Instances], None]]] = {

@@ -235,17 +235,12 @@ class Members:
         self.coordinator.log.grow_whole()
         if not any(one.wanted for one in self.all):
             self._join()
-        deadline = self.world.now + _LIVE_WITHIN_S
-
-        def look() -> None:
-            if not self._left():
-                self._stop()
-            elif self.world.now > deadline:
-                raise Violation(f"liveness: the group has not read {self._left()}")
-            else:
-                self.world.at(0.5, look)
-
-        look()
+        self.world.watch(
+            lambda: not self._left(),
+            self._stop,
+            _LIVE_WITHIN_S,
+            lambda: f"the group has not read {self._left()}",
+        )
 
     def _left(self) -> list[str]:
         """Name the partitions that are not read to their ends.
@@ -270,15 +265,15 @@ class Members:
             one.wanted = False
             if one.consumer is not None and not one.process.dead:
                 self.world.at(0.0, one.consumer.stop, one.process)
-        deadline = self.world.now + _LIVE_WITHIN_S
+        self.world.watch(
+            lambda: all(one.process.dead for one in self.all),
+            self._end,
+            _LIVE_WITHIN_S,
+            lambda: "a member that is to stop does not",
+        )
 
-        def look() -> None:
-            self._over = all(one.process.dead for one in self.all)
-            if not self._over and self.world.now > deadline:
-                raise Violation("liveness: a member that is to stop does not")
-            self.world.at(0.5, look)
-
-        look()
+    def _end(self) -> None:
+        self._over = True
 
     def _check(self) -> None:
         for table, rows in self._wanted.items():

@@ -236,6 +236,29 @@ class World:
             if Violation.first:
                 raise
 
+    def watch(
+        self,
+        over: Callable[[], bool],
+        then: Callable[[], None],
+        within_s: float,
+        late: Callable[[], str],
+    ) -> None:
+        """Look twice a second whether something is so, then go on; it has a deadline.
+
+        Raises Violation, a liveness of what is `late`.
+        """
+        deadline = self.now + within_s
+
+        def look() -> None:
+            if over():
+                then()
+            elif self.now > deadline:
+                raise Violation(f"liveness: {late()}")
+            else:
+                self.at(0.5, look)
+
+        look()
+
     def run_as(self, owner: Process, act: Callable[[], None]) -> None:
         """Have a process do something: as `owned`, in less time."""
         before, host = self.owner, runtime.current()
