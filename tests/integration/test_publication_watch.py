@@ -496,6 +496,30 @@ def test_what_was_missed_is_asked_for_before_it_is_forgotten(
         assert order[3:] == []
 
 
+def test_a_partition_that_was_away_when_its_root_was_read_again_is_not_forgotten(
+    database: Database,
+) -> None:
+    asked: list[Any] = []
+    with watching(database, "patterns", reread=True, ask=asked.append) as (
+        connection,
+        running,
+        _,
+    ):
+        execute(database, ["ALTER TABLE root DETACH PARTITION leaf"])
+        running.check(connection)
+        execute(database, [P + "DROP TABLE root"])
+        running.check(connection)
+        running.extend(connection, catalog.tables(connection))
+        assert asked[-1] == ["public.root"]
+        asked.clear()
+        attach = "ALTER TABLE root ATTACH PARTITION leaf FOR VALUES FROM (1) TO (9)"
+        execute(database, [attach])
+        running.check(connection)
+        assert asked == [["public.root"]]
+        running.check(connection)
+        assert len(asked) == 1
+
+
 def test_a_table_without_a_row_key_is_not_read_anew_but_stops(
     database: Database,
 ) -> None:

@@ -14,6 +14,14 @@ FOUND: Final = {
         '{"seed":508,"commits":[],"faults":[],"kills":[],"freezes":[],'
         '"instances":[[0.0852,"freeze behind Kafka"]]}'
     ),
+    # a root was added again and read, while a partition of it was detached: rows that
+    # came back with the partition were not read
+    "detached while its root is added again": (
+        '{"seed":700588,"commits":[[0.2512,3043902033],[0.2996,4126213552],'
+        "[0.9432,977023703],[1.2658,429069302],[2.7609,526848828]],"
+        '"faults":[],"kills":[],"freezes":[],'
+        '"ddl":[[0.3005,"detach"],[0.9704,"drop and add table"]]}'
+    ),
 }
 
 

@@ -26,6 +26,7 @@ from walstream.postgres.connection import Connection
 from walstream.postgres.continuity import compare, with_own
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_catalog import see
+from walstream.postgres.publication_facts import Sightings
 from walstream.postgres.publication_memory import Memory
 from walstream.postgres.publication_watch import PublicationWatch
 from walstream.postgres.selection import Selection
@@ -145,7 +146,7 @@ class Alteration:
         before = self.watch.memory
         ours = set(map(str, changed))
         expected = with_own(before.sightings, now, self._done)
-        seen = compare(expected, now, _without(before.left, ours))
+        seen = compare(expected, now, _without(before.left, ours, now))
         if not seen.harmless or seen.doubtful:
             return None  # the next look tells what it was
         published = {str(oid) for one in now.values() for oid in one.ways}
@@ -241,9 +242,24 @@ class Alteration:
         )
 
 
-def _without(left: frozenset[str], ours: Collection[str]) -> frozenset[str]:
-    """Leave out tables of our own, and the partitions below them."""
-    return frozenset(key for key in left if key.partition("/")[0] not in ours)
+def _without(
+    left: frozenset[str], ours: Collection[str], now: Sightings
+) -> frozenset[str]:
+    """Leave out tables of our own, and the partitions that are below them now.
+
+    One that is detached still was not read with its root.
+    """
+    tied = {
+        f"{root}/{leaf}"
+        for one in now.values()
+        for root, marks in one.leaves.items()
+        for leaf in marks
+    }
+    return frozenset(
+        key
+        for key in left
+        if key.partition("/")[0] not in ours or ("/" in key and key not in tied)
+    )
 
 
 def _disagree(
