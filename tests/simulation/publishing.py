@@ -196,6 +196,7 @@ class PublishedWriter(Writer):
         super()._alter(table)
         if table.keyed:
             table.shape = table.shape._replace(identity="d")
+        self._void(len(self._frames), *table.leaves)
         for leaf in table.leaves:
             self._follow(leaf, columns, table.shape.columns)
 
