@@ -306,7 +306,8 @@ def test_what_was_not_shown_is_not_dropped(
         still.is_refused(Transient, r"\(slots of detached sinks\)", slot, copy)
     done = still.destroy()
     assert done is not None
-    assert still.shown == [done]
+    (shown,) = still.shown
+    assert done.changes(shown) == []  # how much WAL is held grows with the server's
     assert slots(still.database) == []
 
 
