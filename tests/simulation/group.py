@@ -104,6 +104,11 @@ class Coordinator:
     log: Log
     members: list["SimConsumer"] = field(default_factory=list)
     offsets: dict[Place, int] = field(default_factory=dict)
+    notes: dict[Place, str] = field(default_factory=dict)  # kept beside them
+    storing: Callable[[Place, int], None] = lambda _place, _offset: None
+    made: Callable[["SimConsumer"], None] = lambda _member: None
+    # a member begins with a partition's first record
+    began: Callable[["SimConsumer", Place], None] = lambda _member, _place: None
     away_until: float = 0.0
     rebalances: int = 0
     lost: int = 0  # assignments that were others' before their member knew
@@ -186,9 +191,12 @@ class SimConsumer:
             self._tell("on_revoke", over)
         elif new := self._gained():
             self.owned |= new
-            for place in new:
-                self._at[place] = self._group.offsets.get(place, OFFSET_BEGINNING)
+            self._begin(new)
             self._hear["on_assign"](self, _partitions(new))
+
+    def _begin(self, places: set[Place]) -> None:
+        for place in places:
+            self._at[place] = self._group.offsets.get(place, OFFSET_BEGINNING)
 
     def _gained(self) -> set[Place]:
         return {one for one in self.wanted - self.owned if self._group.is_free(one)}

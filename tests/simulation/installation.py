@@ -131,7 +131,7 @@ def _of(part: str, name: str) -> Callable[..., Any]:
 
 
 def _producer(properties: Any, **named: object) -> SimProducer:
-    return SimProducer(parts.cluster, properties, **named)
+    return parts.cluster.producer(parts.cluster, properties, **named)
 
 
 def _admin(*_: object, **__: object) -> SimAdmin:

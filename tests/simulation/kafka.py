@@ -76,6 +76,9 @@ class SimCluster:
         self.slow: dict[tuple[str, int], float] = {}  # until when
         self.zombies = False  # may what a dead one sent arrive behind its successor's?
         self.appended: Callable[[Record], None] = lambda _record: None
+        # a producer puts its first record of a partition
+        self.beginning: Callable[[Record], None] = lambda _record: None
+        self.producer: Callable[..., SimProducer] = SimProducer
         # by whom, and when the first of it was put
         self.sending: Callable[[Process | None, float], None] = lambda _owner, _put: (
             None
@@ -83,15 +86,19 @@ class SimCluster:
         self._partitions = partitions
         self._made = 0
 
+    def draw_number(self, least: int = 0) -> int:
+        """Return the id of a new topic."""
+        self._made = max(self._made + 1, least)
+        return self._made
+
     @property
     def away(self) -> bool:
         return self.world.now < self.away_until
 
     def create(self, name: str) -> SimTopic:
         if name not in self.topics:
-            self._made += 1
             parts: list[list[Record]] = [[] for _ in range(self._partitions(name))]
-            self.topics[name] = SimTopic(name, self._made, parts)
+            self.topics[name] = SimTopic(name, self.draw_number(), parts)
         return self.topics[name]
 
     def widen(self) -> None:

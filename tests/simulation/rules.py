@@ -13,7 +13,7 @@ from consumer.state.partition_state import PartitionState, StateRow
 from consumer.state.plan import Planner
 from consumer.state.truncate_barrier import Barrier, Turn
 from tests.simulation import existing_rows as existing
-from tests.simulation import group_rules, takeovers
+from tests.simulation import group_rules, relay_rules, takeovers
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
@@ -170,8 +170,11 @@ class Rule:
 
     def concerns(self, schedule: Schedule) -> bool:
         faults = {what for _, what in (*schedule.faults, *schedule.ddl)}
-        if self.part and not getattr(schedule, self.part):
-            return False
+        if self.part:
+            steps = getattr(schedule, self.part)
+            faults |= {what for _, what in steps}
+            if not steps:
+                return False
         return not self.needs or bool(self.needs & faults)
 
 
@@ -273,6 +276,21 @@ RULES: Final = {
     ),
     "a mirror is emptied as its table is": Rule(
         (group_rules.truncations_passed,), part="members"
+    ),
+    "a relay stores an offset when every sink has what is below": Rule(
+        (relay_rules.stored_before_delivered,), part="relays"
+    ),
+    "a relay's source is kept beside its offsets": Rule(
+        (relay_rules.source_not_kept,), part="relays"
+    ),
+    "a relay stops at a topic that was created again": Rule(
+        (relay_rules.created_again_ignored,), frozenset(("recreate",)), part="relays"
+    ),
+    "a relay stops where unread records were deleted": Rule(
+        (relay_rules.deleted_passed_over,), frozenset(("retention",)), part="relays"
+    ),
+    "a relay whose offsets are gone does not begin again": Rule(
+        (relay_rules.begun_again,), frozenset(("forget offsets",)), part="relays"
     ),
     "missing keys of a polled table are looked for": Rule(
         (existing.gaps_not_noted,), part="polls"

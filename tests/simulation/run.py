@@ -22,7 +22,6 @@ from tests.simulation.faults import EDITS, FAULTS, STATE
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
-from tests.simulation.members import Members
 from tests.simulation.outcome import Outcome
 from tests.simulation.schedule import TABLES, Schedule
 from tests.simulation.server import SimServer
@@ -322,9 +321,7 @@ class Run:
         named = [one for one in self.server.tables if root(one.oid) is None]
         rows = {one.full_name: rows_of(one) for one in named}
         group.check(rows)
-        if self.schedule.members:
-            members = Members(self.schedule, self.cluster, rows)
-            self.world.note(f"members {members.run()}")
+        self.world.note(f"read {beside.read(self.schedule, self.cluster, rows)}")
 
     def _live(self, outcome: Outcome) -> bool:
         """Run the program until it ends; False: it was killed."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-from tests.simulation import instances, members, polling
+from tests.simulation import instances, members, polling, relay_steps
 from tests.simulation.ddl import DDL
 from tests.simulation.faults import EDITS, FAULTS
 
@@ -37,6 +37,7 @@ class Schedule:
     polls: list[tuple[float, str]] = field(default_factory=list)  # of a polled table
     instances: list[tuple[float, str]] = field(default_factory=list)  # of one source
     members: list[tuple[float, str]] = field(default_factory=list)  # of a group
+    relays: list[tuple[float, str]] = field(default_factory=list)  # of a group, too
 
     @classmethod
     def of(cls, seed: int) -> "Schedule":
@@ -88,6 +89,7 @@ class Schedule:
             _drawn(draw, _POLLED, (3.0, 20.0, 100.0), polling.STEPS),
             _drawn(draw, _SEVERAL, (3.0, 30.0, 200.0), instances.STEPS),
             _drawn(draw, _READ, (0.5, 3.0, 20.0), members.STEPS),
+            _drawn(draw, _READ, (0.5, 10.0, 60.0), relay_steps.DRAWN),
         )
 
     def to_json(self) -> str:
