@@ -3,6 +3,7 @@
 from typing import Any
 
 from consumer.mirror import application
+from consumer.mirror.write_order import WriteOrder
 from consumer.state.partition_state import PartitionState
 from consumer.state.session import PartitionSession
 from walstream.op import Kind
@@ -16,6 +17,10 @@ def lost_sessions_fail() -> Patch:
 
 def rolled_back_counts() -> Patch:
     return PartitionState, "committed", lambda *_: True
+
+
+def older_rows_written() -> Patch:
+    return WriteOrder, "newest", lambda *_: True
 
 
 def truncations_passed() -> Patch:

@@ -19,6 +19,7 @@ from tests.simulation.group import SESSION_S, Coordinator, Log, SimConsumer
 from tests.simulation.host import process_in
 from tests.simulation.kafka import SimCluster
 from tests.simulation.member_ports import Effects, taken_over
+from tests.simulation.scattered import scattered
 from tests.simulation.target import SimTarget
 from tests.simulation.world import Killed, Process, Violation, World
 
@@ -30,6 +31,7 @@ _GROUP: Final = "g"
 _TOPICS: Final = "a."  # of one sink
 _MOST: Final = 3
 _LIVE_WITHIN_S: Final = 900.0
+_SCATTERED: Final = 0.5  # share of mirrors that read rows from several partitions
 _REST_S: Final = 130.0  # after which nothing is frozen any more
 _FREEZES: Final = (0.5, 10.0, 60.0, 100.0)
 _GROWS_S: Final = (0.001, 0.05, 1.0)
@@ -63,11 +65,16 @@ class Members:
         """`wanted` are the rows that it ends with, by table."""
         self.world = world = World(schedule.seed)
         brokers = SimCluster(world, lambda _: 0)
-        brokers.topics = cluster.topics
+        brokers.topics = dict(cluster.topics)
         self._topics = sorted(n for n in cluster.topics if n.startswith(_TOPICS))
+        self.mirrors = schedule.seed % 2 == 1 and not schedule.ddl
+        self.scattered = self.mirrors and world.random.random() < _SCATTERED
+        if self.scattered:
+            for name in self._topics:
+                spread = scattered(cluster.topics[name], world.random)
+                brokers.topics[name] = spread or cluster.topics[name]
         self.coordinator = Coordinator(Log(world, brokers, self._topics))
         self.target = SimTarget(world)
-        self.mirrors = schedule.seed % 2 == 1 and not schedule.ddl
         self._wanted = wanted
         self._steps = schedule.members
         self.all: list[Member] = []

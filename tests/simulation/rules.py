@@ -292,6 +292,9 @@ RULES: Final = {
     "a relay whose offsets are gone does not begin again": Rule(
         (relay_rules.begun_again,), frozenset(("forget offsets",)), part="relays"
     ),
+    "a mirror writes nothing older over a row": Rule(
+        (group_rules.older_rows_written,), part="members"
+    ),
     "missing keys of a polled table are looked for": Rule(
         (existing.gaps_not_noted,), part="polls"
     ),
