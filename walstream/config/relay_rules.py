@@ -24,6 +24,7 @@ _IN_VAIN: Final = (
     "on_failure",
     "txinfo",
     "txinfo_max_rows",
+    "resolved",
     "batch_rows",
     "batch_interval",
 )

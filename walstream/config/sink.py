@@ -165,6 +165,11 @@ class KafkaSinkConfig(RoutedSink):
         description="Largest transaction, in rows, whose records carry it; its rows "
         "wait in memory for the commit.",
     )
+    resolved: Duration = Field(
+        default=0.0,
+        description="How often the topic of txinfo says up to which LSN all is "
+        'delivered, and up to which offsets that is; "0" is never.',
+    )
     messages: Messages = Field(
         default=Messages(),
         description="Logical messages (pg_logical_emit_message) as records.",

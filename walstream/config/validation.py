@@ -179,11 +179,11 @@ def _check_patience(
 
 
 def _check_txinfo(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
-    if sink.txinfo != "none" and sink.handlers:
+    if sink.txinfo == "records" and sink.handlers:
         yield Problem(
             ("sinks", name, "txinfo"),
-            "counts what the source sent, which the sink's handlers may change: give "
-            "each a sink of its own",
+            "counts what the source sent, which the sink's handlers may change: name "
+            "a topic, or give each a sink of its own",
         )
     if sink.txinfo == "records" and sink.format != "tungsten":
         yield Problem(
@@ -201,11 +201,30 @@ def _check_txinfo(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
             ("sinks", name, "txinfo"),
             'has no effect on rows, and the sink has format "row": leave it out',
         )
+    yield from _check_resolved(name, sink)
     names = {mapped.name for mapped in sink.topics.values()} | {sink.fallback_topic}
     if sink.txinfo in names:
         yield Problem(
             ("sinks", name, "txinfo"),
             f'"{sink.txinfo}" also takes ops: give it a topic of its own',
+        )
+
+
+def _check_resolved(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
+    path = ("sinks", name, "resolved")
+    if not sink.resolved:
+        return
+    if sink.txinfo in {"none", "records"} or sink.has_debezium_txinfo:
+        yield Problem(
+            path,
+            'needs a topic of txinfo with txinfo_form = "walstream": its records stand '
+            "there",
+        )
+    if sink.at_most_once:
+        yield Problem(
+            path,
+            "promises that records are below an offset, and at_most_once that they "
+            "may be lost: leave out one of them",
         )
 
 

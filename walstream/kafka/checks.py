@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import (
+    ConfigError,
     PermissionLacking,
     Repair,
     TopicLost,
@@ -139,7 +140,7 @@ def _not_there(
                 f"{'was deleted' if met else 'does not exist'}, and create_topics is"
                 " false",
                 "run would end here and deliver nothing",
-                tools.create(wanted.creation),
+                tools.create(wanted.creation, name),
                 (TopicLost if met else TopicMissing).exit_code,
             ),
         )
@@ -174,6 +175,7 @@ def _seen(
     age_s = wanted.oldest_commit and max(0.0, runtime.time() - wanted.oldest_commit)
     judges: tuple[Callable[[FoundTopic], Iterable[Remark]], ...] = (
         lambda topic: _since(topic, wanted.kept.get(topic.name)),
+        lambda topic: _single(topic, wanted, tools),
         lambda topic: _rights(topic, tools),
         lambda topic: _replicas(topic, brokers, wanted),
         lambda topic: remarks_of(
@@ -213,6 +215,21 @@ def _since(topic: FoundTopic, before: StoredTopic | None) -> Iterator[Remark]:
             Severity.WARNING,
             kept.CREATED_AGAIN,
             "run continues with the new topic; readers miss what the old one held",
+        )
+
+
+def _single(topic: FoundTopic, wanted: WantedSink, tools: Tools) -> Iterator[Remark]:
+    """Yield what is wrong with a topic whose records are to have one order."""
+    what = kept.not_single(topic.partitions)
+    if what and topic.name in wanted.creation.single:
+        yield Remark(
+            "topic-single",
+            Severity.STOP,
+            what,
+            "run would end here and deliver nothing: name another one as txinfo of "
+            f"[sinks.{wanted.name}], or delete this one, and run creates it",
+            tools.delete("walstream run"),
+            ConfigError.exit_code,
         )
 
 

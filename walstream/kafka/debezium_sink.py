@@ -23,7 +23,6 @@ from walstream.kafka.sink import KafkaSink
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
-from walstream.kafka.transaction_topic import TransactionTopic, transaction_form
 from walstream.op import Kind, LargeOp, MessageOp, ReplicationOp, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.records.encoding import SinkRules
@@ -64,13 +63,7 @@ class DebeziumSink(KafkaSink):
         self._losses = Losses(rules.name)
         self._next_look = 0.0
         self._whose: Transaction | None = None  # whose origin the turn has
-        self._transactions: TransactionTopic | None = None
         options = context.debezium or DebeziumOptions("")
-        if rules.txinfo is not None:
-            form = transaction_form(rules.txinfo, options)
-            self._transactions = TransactionTopic(
-                rules.txinfo.topic, form, self.put_aside
-            )
         self._heartbeats: Heartbeats | None = None
         if rules.heartbeat_s:
             self._heartbeats = Heartbeats(options, rules.heartbeat_s)
@@ -95,10 +88,10 @@ class DebeziumSink(KafkaSink):
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Count an op where transactions are told, then send it."""
         self._turn_to(transaction)
-        if self._transactions is not None and not op.snapshot:
+        if self._told is not None and not op.snapshot:
             rows = self.rows_of(op)
             if rows:
-                self._transactions.count(op, rows, transaction)
+                self._told.count(op, rows, transaction)
         return super().send(op, transaction)
 
     def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
@@ -259,7 +252,7 @@ class DebeziumSink(KafkaSink):
             deciding = target.aim.route.key.table_key if key is None else key
             count = topic.partitions
             partition = self._partition(deciding, count) if count > 1 else 0
-        self._put_headed(
+        put = self._put_headed(
             target.outbox,
             topic,
             key,
@@ -270,6 +263,8 @@ class DebeziumSink(KafkaSink):
             partition,
             topic.timestamp_ms(op.commit_time, self._clock.now_ms),
         )
+        if put and self._told is not None and value is not None:
+            self._told.sent(topic.name, partition, op, transaction)
 
 
 def _records(target: Target) -> DebeziumRecords:

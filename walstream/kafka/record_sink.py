@@ -5,16 +5,18 @@ from functools import partial
 from typing import Final
 
 from walstream.config.librdkafka import ClientProperties
-from walstream.errors import HistoryError, WalstreamError
+from walstream.errors import WalstreamError
 from walstream.kafka.freeze_clock import TurnClock, stood_still
+from walstream.kafka.handler_record import no_such_partition, told_time
 from walstream.kafka.ordered_producer import Headers, OrderedProducer
 from walstream.kafka.producer_fit import ProducerFit
 from walstream.kafka.producer_pool import ProducerPool
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_watch import TopicWatch
 from walstream.kafka.topics import Topics
-from walstream.lsn import show
-from walstream.op import EPOCH_S, MessageOp, ReplicationOp
+from walstream.kafka.transaction_topic import transaction_topic
+from walstream.lsn import Lsn
+from walstream.op import MessageOp, ReplicationOp
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
 from walstream.records.encoding import EncodingPlan, SinkRules
@@ -62,6 +64,7 @@ class RecordSink:
             self._messages = MessageRecords(
                 rules.name, routed, self._aims.tally, self._write_message()
             )
+        self._told = transaction_topic(rules, topics, self.put_aside)
         self._outboxes: ProducerPool | None = None
         self._fit = ProducerFit(rules.name, rules.meter, producer)
         # where this producer's records come from: once for each partition
@@ -84,7 +87,15 @@ class RecordSink:
             self._outboxes.close()  # before a poll lets librdkafka send more of it
             raise stood_still(still_ms)
         self._look_at_topics(self._outboxes)
-        return self._outboxes.serve()
+        room = self._outboxes.serve()
+        if room and self._told is not None:
+            self._told.tell_resolved()
+        return room
+
+    def resolve(self, lsn: Lsn) -> None:
+        """Note that each op of a transaction below `lsn` was delivered."""
+        if self._told is not None:
+            self._told.resolve(lsn)
 
     @property
     def in_flight(self) -> int:
@@ -239,6 +250,8 @@ class RecordSink:
         if partition < 0:
             partitions = topic.partitions
             partition = self._partition(key, partitions) if partitions > 1 else 0
+        if self._told is not None and value is not None:
+            self._told.sent(topic.name, partition, op, transaction)
         name, headers = topic.name, topic.headers(partition, self._headers)
         stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
         if value is not None and len(value) > ALONE:
@@ -262,10 +275,8 @@ class RecordSink:
             count = topic.partitions
             partition = self._partition(deciding, count) if count > 1 else 0
         elif not 0 <= partition < topic.partitions:
-            raise _no_such_partition(op, partition, topic)
-        made = op.commit_time
-        if record.timestamp is not None:
-            made = _told_time(record.timestamp, made, self._clock.now_ms)
+            raise no_such_partition(op, partition, topic)
+        made = told_time(record.timestamp, op.commit_time, self._clock.now_ms)
         stamp = topic.timestamp_ms(made, self._clock.now_ms)
         headers: Headers = [*record.headers]
         self._put_headed(
@@ -283,8 +294,8 @@ class RecordSink:
         headers: Headers,
         partition: int,
         stamp: int,
-    ) -> None:
-        """Put a record with headers of its own in this partition, or park it."""
+    ) -> bool:
+        """Put a record with headers of its own in this partition; False: park it."""
         size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
         for title, text in headers:
             size += len(title)
@@ -292,7 +303,7 @@ class RecordSink:
                 size += len(text)
         if size > topic.limit:
             self._park(topic.too_large(op, key or b"", size), transaction)
-            return
+            return False
         name, standing = topic.name, topic.headers(partition, self._headers)
         if standing is None:
             standing = headers
@@ -302,6 +313,7 @@ class RecordSink:
             outbox.put_alone(name, value, key, partition, stamp, transaction, standing)
         else:
             outbox.put(name, value, key, partition, stamp, transaction, standing)
+        return True
 
     def _park(self, large: TooLarge, transaction: Transaction) -> None:
         """Leave word of a record that its topic does not take, or stop at it."""
@@ -309,6 +321,8 @@ class RecordSink:
         if parking is None or large.size_parked > parking.limit:
             raise large.refusal()
         self.tally.parked[large.op.table.full_name] += 1
+        if self._told is not None:
+            self._told.parked(large.op, transaction)
         large.tell(self._rules.name, parking.name)
         outbox, document = self._outbox_of(parking.name), large.document()
         self._put(outbox, parking, large.key, document, large.op, transaction)
@@ -328,23 +342,3 @@ class RecordSink:
     def _meet(self, topic: str) -> None:
         self._watch.meet(topic)
         self._fit.check(self._topics.limits)
-
-
-def _told_time(timestamp: int, commit_time: int, now_ms: int) -> int:
-    """Return a record's own time as PostgreSQL counts: not of the future.
-
-    Rows may have any, as what is due next week has; brokers refuse what is ahead. Nor
-    is it before 1970: 0 means now to the producer, and others refuse what is below.
-    """
-    told, now = [(ms - EPOCH_S * 1000) * 1000 for ms in (max(timestamp, 1), now_ms)]
-    return min(told, max(now, commit_time))
-
-
-def _no_such_partition(op: ReplicationOp, partition: int, topic: Topic) -> HistoryError:
-    return HistoryError(
-        f"a record of table {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id})"
-        f" names partition {partition} of topic {topic.name!r}, which has"
-        f" {topic.partitions}",
-        hint="add partitions to the topic, or leave out such rows by a filter in front "
-        "of the handler; then: walstream run --accept-partitions",
-    )

@@ -111,11 +111,14 @@ class KafkaSink(RecordSink):
         self, target: Target, transaction: Transaction, send: Callable[[], object]
     ) -> None:
         """Send what has a topic that is not known, once it is."""
-        name = target.aim.route.topic
+        name, told = target.aim.route.topic, self._told
+        waits = told is not None and told.wait(transaction)
 
         def found() -> None:
             target.topic = self._topics.known[name]
             send()
+            if told is not None and waits:
+                told.arrive(transaction)
 
         self._await(name, target.outbox, transaction, found)
 

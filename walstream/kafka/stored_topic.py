@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from walstream.errors import Repair, TopicLost
+from walstream.errors import ConfigError, Repair, TopicLost
 from walstream.pipeline.state_document import StateDocument, StateDocuments
 
 
@@ -82,6 +82,25 @@ def moved(found: StoredTopic, kept: StoredTopic) -> str:
 def created_again(found: StoredTopic, kept: StoredTopic) -> bool:
     """Return whether it is another topic of the same name."""
     return found.identity != kept.identity
+
+
+def not_single(partitions: int) -> str:
+    """Return what says that a topic's records have no order; "" where they have."""
+    if partitions == 1:
+        return ""
+    return (
+        f"has {partitions} partitions, and transactions are told in one, in the order "
+        "of their commits"
+    )
+
+
+def several_partitions(sink: str, topic: str, what: str) -> ConfigError:
+    """Make the error of a topic that `not_single` speaks of."""
+    return ConfigError(
+        f"topic {topic!r} {what}",
+        hint=f"name another one as txinfo of [sinks.{sink}], which walstream run "
+        "creates, or delete this one: walstream check prints the command",
+    )
 
 
 def partitions_changed(topic: str, what: str) -> TopicLost:

@@ -31,12 +31,17 @@ class Creation:
     partitions: int = 0  # 0: the broker's default
     replication: int = 0
     config: Mapping[str, str] = field(default_factory=dict)
+    single: frozenset[str] = frozenset()  # topics that have one partition
+
+    def partitions_of(self, name: str) -> int:
+        """Return how many partitions this topic gets; 0: the broker's default."""
+        return 1 if name in self.single else self.partitions
 
     def topic(self, name: str) -> NewTopic:
         """Return the request for a topic of this name."""
         return NewTopic(
             name,
-            num_partitions=self.partitions or -1,
+            num_partitions=self.partitions_of(name) or -1,
             replication_factor=self.replication or -1,
             config=dict(self.config),
         )

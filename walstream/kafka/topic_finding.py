@@ -105,11 +105,11 @@ class Tools:
         what = f"--alter --entity-type topics --entity-name {_TOPIC}"
         return self._repair("kafka-configs.sh", f"{what} --add-config {pairs}", then)
 
-    def create(self, creation: Creation) -> Repair:
-        """Create a topic as the sink would."""
+    def create(self, creation: Creation, name: str) -> Repair:
+        """Create a topic as the sink would create that of this name."""
         what = f"--create --topic {_TOPIC}"
-        if creation.partitions:
-            what += f" --partitions {creation.partitions}"
+        if partitions := creation.partitions_of(name):
+            what += f" --partitions {partitions}"
         if creation.replication:
             what += f" --replication-factor {creation.replication}"
         for key, value in creation.config.items():
@@ -133,6 +133,10 @@ class Tools:
         """Return a topic more partitions."""
         what = f"--alter --topic {_TOPIC} --partitions {partitions}"
         return self._repair("kafka-topics.sh", what, "walstream run")
+
+    def delete(self, then: str) -> Repair:
+        """Delete a topic, with its records."""
+        return self._repair("kafka-topics.sh", f"--delete --topic {_TOPIC}", then)
 
     def offsets(self, group: str, where: str, to: str) -> Repair:
         """Set a group's offsets of a topic, or TOPIC:PARTITION; nobody may be in it."""

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
 from walstream.errors import RETRIED, Transient, WalstreamError
+from walstream.kafka import topic_ends
 from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
@@ -252,6 +253,13 @@ class Topics:
             admin.describe_cluster(request_timeout=_ASK_S).result(_ASK_S + 1)
         except (KafkaException, TimeoutError) as error:
             raise Transient("Kafka does not answer") from error
+
+    def ends(self, partitions: Mapping[str, int]) -> "Future[dict[str, list[int]]]":
+        """Ask where topics of so many partitions end; see `topic_ends`."""
+        return self._thread.submit(self._ends, partitions)
+
+    def _ends(self, partitions: Mapping[str, int]) -> dict[str, list[int]]:
+        return topic_ends.ends(self._connected(), partitions)
 
     def refresh(self, idle: Collection[str] = ()) -> "Future[set[str]]":
         """Look at the known topics again; the future raises what was lost.

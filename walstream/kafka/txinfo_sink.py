@@ -13,14 +13,14 @@ from walstream.formats.placeholder import weight
 from walstream.formats.txinfo import RowCounts
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topics import Topics
-from walstream.kafka.transaction_topic import TransactionTopic, transaction_form
 from walstream.lsn import Lsn
-from walstream.op import ReplicationOp
+from walstream.op import Kind, ReplicationOp
 from walstream.pipeline.ledger import Transaction
 from walstream.records.encoding import SinkRules, TransactionInfo
 from walstream.records.router import Router
 
 _HELD_BYTES: Final = 64 << 20
+_TRUNCATE: Final = Kind.TRUNCATE  # an enum's members are slow to look up
 
 
 class TxinfoSink(KafkaSink):
@@ -38,10 +38,6 @@ class TxinfoSink(KafkaSink):
         """All is what a KafkaSink takes; `rules` name where it is said."""
         super().__init__(rules, router, topics, producer=producer, expected=expected)
         self._info = rules.txinfo or TransactionInfo()
-        self._topic: TransactionTopic | None = None
-        if self._info.topic:
-            form = transaction_form(self._info, rules.context.debezium)
-            self._topic = TransactionTopic(self._info.topic, form, self.put_aside)
         self._whose: Transaction | None = None
         self._counts = RowCounts()
         self._held: list[ReplicationOp] | None = None  # None: they are sent at once
@@ -52,11 +48,10 @@ class TxinfoSink(KafkaSink):
         if op.snapshot:
             return super().send(op, transaction)
         rows = self.rows_of(op)
-        if not rows:
+        if self._told is not None and (rows or op.kind is _TRUNCATE):
+            self._told.count(op, rows, transaction)
+        if not rows or self._told is not None:
             return super().send(op, transaction)  # dropped, as a rule: it need not wait
-        if self._topic is not None:
-            self._topic.count(op, rows, transaction)
-            return super().send(op, transaction)
         return self._keep(op, rows, transaction)
 
     def _keep(self, op: ReplicationOp, rows: int, transaction: Transaction) -> bool:

@@ -13,7 +13,12 @@ from walstream.lsn import Lsn
 from walstream.op import LargeOp, MessageOp, ReplicationOp, Table
 from walstream.pipeline.lag import LagPolicy, SinkLag
 from walstream.pipeline.ledger import Ledger, Shares, Transaction
-from walstream.pipeline.ports import Membership, Sink, send_message
+from walstream.pipeline.ports import (
+    Membership,
+    Sink,
+    send_message,
+    tell_delivered,
+)
 from walstream.pipeline.reattach import JoiningSink
 from walstream.records.large_op import plain, takes_large
 from walstream.telemetry import runtime
@@ -25,10 +30,19 @@ _LOOK_EVERY_S: Final = 0.5
 class AttachedSink:
     """One sink and its transactions in flight."""
 
-    __slots__ = ("full", "ledger", "meter", "roomy", "sink", "transaction")
+    __slots__ = (
+        "_told",
+        "full",
+        "ledger",
+        "meter",
+        "roomy",
+        "sink",
+        "transaction",
+    )
 
     def __init__(self, sink: Sink, resume: Lsn, meter: SinkMeter) -> None:
         self.sink = sink
+        self._told: Lsn = 0
         self.meter = meter
         self.ledger = Ledger(resume, self._delivered)
         self.transaction: Transaction | None = None  # the open one
@@ -44,6 +58,14 @@ class AttachedSink:
                 transaction.began,
                 transaction.table,
             )
+
+    def advance(self) -> Lsn:
+        """Return its position, and tell it to a sink that says how far it is."""
+        resume = self.ledger.advance()
+        if resume != self._told and not isinstance(self.sink, JoiningSink):
+            self._told = resume
+            tell_delivered(self.sink, resume)
+        return resume
 
     def sight(self) -> SinkLag:
         """Return its lag since the last call."""
@@ -158,7 +180,7 @@ class Fanout:
 
     def advance(self) -> Lsn:
         """Return the position: all below is delivered, or left to another worker."""
-        resume = min([lane.ledger.advance() for lane in self._lanes])
+        resume = min([lane.advance() for lane in self._lanes])
         for held in self._leaving.values():
             resume = min(resume, held)
         return resume

@@ -104,6 +104,20 @@ def send_message(sink: Sink, message: MessageOp, transaction: Transaction) -> bo
     return True
 
 
+@runtime_checkable
+class ResolvingSink(Protocol):
+    """A sink that says in its target how far all is delivered."""
+
+    def resolve(self, lsn: Lsn) -> None:
+        """Note that each op of a transaction below `lsn` was delivered by it."""
+
+
+def tell_delivered(sink: Sink, lsn: Lsn) -> None:
+    """Pass its position to a sink that says how far it is."""
+    if isinstance(sink, ResolvingSink):
+        sink.resolve(lsn)
+
+
 class SinkTopic(Protocol):
     """A topic of a sink, as it was found."""
 

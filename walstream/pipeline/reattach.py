@@ -13,6 +13,7 @@ from walstream.errors import WalstreamError
 from walstream.formats.placeholder import weight
 from walstream.lsn import Lsn
 from walstream.op import MessageOp, ReplicationOp, Table
+from walstream.pipeline.held_end import HeldEnd
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.ports import Sink, send_message
 from walstream.records.large_op import takes_large
@@ -40,8 +41,7 @@ class JoiningSink:
         self._given_up = given_up
         self._held: deque[tuple[ReplicationOp | MessageOp, Transaction]] = deque()
         self._characters = 0
-        # what an open transaction's end calls, while ops of it are held
-        self._at_end: tuple[Callable[[Transaction, Lsn], None], ...] = ()
+        self._end = HeldEnd()
         self._place: Lsn | None = None  # what `ended` gave
         self._passed = False  # is the stream there by now?
         self.joined = False  # nothing is held or dropped any more: send to `sink`
@@ -84,20 +84,11 @@ class JoiningSink:
         return has_room and not self._held
 
     def _let_end(self, transaction: Transaction) -> None:
-        """Let a transaction end behind its last op.
-
-        Its commit may have been read before, or come while others are held.
-        """
-        self._at_end += transaction.at_end
-        transaction.at_end = ()
+        """Let a transaction end behind its last op."""
         if self._holds_more(transaction):
-            return
-        at_end, self._at_end = self._at_end, ()
-        if transaction.end_lsn is None:
-            transaction.at_end = at_end
-            return
-        for hear in at_end:
-            hear(transaction, transaction.end_lsn)
+            self._end.take(transaction)
+        else:
+            self._end.let_go(transaction)
 
     def _holds_more(self, transaction: Transaction) -> bool:
         """Return whether another op of it follows the first."""

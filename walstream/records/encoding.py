@@ -34,6 +34,7 @@ class TransactionInfo:
     topic: str = ""  # "": in the records themselves
     max_rows: int = 10_000  # of a transaction whose records say it
     debezium: bool = False  # its BEGIN and END, not one record
+    resolved_s: float = 0.0  # between records that say how far all is delivered
 
 
 @dataclass(frozen=True, slots=True)

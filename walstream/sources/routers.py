@@ -74,7 +74,13 @@ class Routers:
             config.txinfo_topic(self._name),
             config.txinfo_max_rows,
             debezium=config.has_debezium_txinfo,
+            resolved_s=config.resolved,
         )
+
+    def single(self, sink: str) -> frozenset[str]:
+        """Name those that have one partition: what is in them has an order."""
+        topic = self.configs[sink].txinfo_topic(self._name)
+        return frozenset({topic} - {""})
 
     def messages(self, sink: str) -> MessageRules | None:
         """Return which logical messages a sink takes; None: none."""

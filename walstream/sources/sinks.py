@@ -244,7 +244,7 @@ class SinkSet:
         config = self._routers.configs[sink]
         return Topics(
             client_properties(config.producer),
-            creation(config),
+            creation(config, self._routers.single(sink)),
             accept=self._accept(sink),
             met=lambda name: (
                 stored_topic.document_of(sink, name).read(self._positions) is not None
@@ -254,8 +254,12 @@ class SinkSet:
 
     def _accept(self, sink: str) -> Callable[[Topic], None]:
         """Compare each topic with what was kept of it, before its first record."""
+        single = self._routers.single(sink)
 
         def accept(topic: Topic) -> None:
+            several = stored_topic.not_single(topic.partitions)
+            if topic.name in single and several:
+                raise stored_topic.several_partitions(sink, topic.name, several)
             document = stored_topic.document_of(sink, topic.name)
             before = document.read(self._positions)
             keys = self._routers.keys(sink, topic.name)
@@ -294,13 +298,14 @@ def all_ready(sinks: Iterable[NamedSink]) -> bool:
     return all([sink.ready() for sink in sinks])  # noqa: C419
 
 
-def creation(config: KafkaSinkConfig) -> Creation:
-    """Return how a sink's missing topics are created."""
+def creation(config: KafkaSinkConfig, single: frozenset[str] = frozenset()) -> Creation:
+    """Return how a sink's missing topics are created; `single`: with one partition."""
     return Creation(
         allowed=config.create_topics,
         partitions=config.topic_partitions,
         replication=config.topic_replication,
         config={key: str(text) for key, text in config.topic_config.items()},
+        single=single,
     )
 
 

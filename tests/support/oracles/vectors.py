@@ -40,7 +40,9 @@ TUNGSTEN: Final = (
 )
 TXINFO: Final = (
     b'{"_seqno":"4865","txinfo":{"txinfo_rowcount":"3",'
-    b'"txinfo_rowcount_msg.msg":"1","txinfo_rowcount_msg.msgsub":"2"}}'
+    b'"txinfo_rowcount_msg.msg":"1","txinfo_rowcount_msg.msgsub":"2"},'
+    b'"lsn":4865,"end_lsn":4900,"xid":7,"commit_time":946684800000005,'
+    b'"rows":{"msg.msg":{"0":1,"3":2}},"parked":0}'
 )
 ROW: Final = (
     b'{"timestamp":1795242889.1057744,"name":"processes","table":"processes",'

@@ -52,10 +52,29 @@ Complain = Callable[..., str]
         ),
         (
             (
-                '[sinks.x]\nkind = "kafka"\ntxinfo = "t"\nproducer = {}\n'
+                '[sinks.x]\nkind = "kafka"\nformat = "tungsten"\n'
+                'txinfo = "records"\nproducer = {}\n'
                 '[[sinks.x.handlers]]\nkind = "passthrough"'
             ),
             "sinks.x.txinfo: counts what the source sent",
+        ),
+        (
+            '[sinks.x]\nkind = "kafka"\nresolved = "1s"\nproducer = {}',
+            "sinks.x.resolved: needs a topic of txinfo",
+        ),
+        (
+            (
+                '[sinks.x]\nkind = "kafka"\nresolved = "1s"\nproducer = {}\n'
+                'format = "debezium"\ntxinfo = "told"'
+            ),
+            "sinks.x.resolved: needs a topic of txinfo",
+        ),
+        (
+            (
+                '[sinks.x]\nkind = "kafka"\nresolved = "1s"\nproducer = {}\n'
+                'txinfo = "told"\nat_most_once = true'
+            ),
+            "sinks.x.resolved: promises that records are below an offset",
         ),
         (
             (

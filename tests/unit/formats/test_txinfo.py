@@ -5,7 +5,7 @@ import json
 from tests.support.oracles.vectors import TXINFO
 from walstream.formats.context import Context
 from walstream.formats.tungsten import TungstenEncoder
-from walstream.formats.txinfo import RowCounts, TxinfoRecords
+from walstream.formats.txinfo import RowCounts, TxinfoRecords, resolved_record
 from walstream.op import Kind, ReplicationOp, Table
 
 MSG = Table("msg", "msg", ("id",))
@@ -23,8 +23,19 @@ def counted() -> RowCounts:
 def test_a_transaction_has_a_record_of_its_own() -> None:
     records = TxinfoRecords()
     assert records.begin(7, 1, 0) is None
-    assert records.end(7, (4865, 4900), 0, counted()) == (b"4865", TXINFO)
-    assert counted().rows == 3
+    counts = counted()
+    counts.send("msg.msg", 3)
+    counts.send("msg.msg", 3)
+    counts.send("msg.msg", 0)
+    assert records.end(7, (4865, 4900), 5, counts) == (b"4865", TXINFO)
+    assert counts.rows == 3
+
+
+def test_a_mark_has_the_offsets_of_each_partition() -> None:
+    assert resolved_record(4900, 1_764_000_000_000_000, {"t": [7, 0]}) == (
+        b"resolved",
+        b'{"resolved":4900,"time":1764000000000000,"next":{"t":[7,0]}}',
+    )
 
 
 def test_each_record_of_a_transaction_may_carry_it() -> None:

@@ -148,6 +148,16 @@ def test_other_partitions_stop_and_are_accepted_by_name() -> None:
     assert one.repair.command == "walstream run --accept-partitions"
 
 
+def test_a_topic_of_transactions_with_several_partitions_stops_as_run_would() -> None:
+    creation = Creation(allowed=True, partitions=2, single=frozenset({"t"}))
+    (one,) = found(Told(TOPIC), creation=creation)
+    assert (one.code, one.exit_code) == ("topic-single", 2)
+    assert one.repair.command == (
+        "kafka-topics.sh --bootstrap-server h:1 --delete --topic t"
+    )
+    assert found(Told(replace(TOPIC, partitions=1)), (), creation, 1) == []
+
+
 def test_a_topic_of_another_identity_is_a_warning() -> None:
     (one,) = found(Told(replace(TOPIC, identity="new")))
     assert (one.code, one.severity) == ("topic-created-again", Severity.WARNING)

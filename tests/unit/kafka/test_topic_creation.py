@@ -46,6 +46,12 @@ def test_what_is_not_said_is_the_brokers_default() -> None:
     assert (asked.num_partitions, asked.replication_factor) == (6, 3)
 
 
+def test_one_of_transactions_has_one_partition() -> None:
+    creation = Creation(allowed=True, partitions=6, single=frozenset({"told"}))
+    names = ("told", "t")
+    assert [creation.topic(name).num_partitions for name in names] == [1, 6]
+
+
 def test_many_are_asked_for_some_at_a_time() -> None:
     brokers = Brokers()
     names = [f"t{number}" for number in range(250)]

@@ -73,11 +73,13 @@ def test_a_topic_is_created_as_the_sink_would() -> None:
     creation = Creation(
         allowed=False, partitions=3, replication=2, config={"cleanup.policy": "a b"}
     )
-    assert PLAIN.create(creation).command == (
+    assert PLAIN.create(creation, "a.b").command == (
         "kafka-topics.sh --bootstrap-server h:1,h:2 --create --topic {topic}"
         " --partitions 3 --replication-factor 2 --config 'cleanup.policy=a b'"
     )
-    assert PLAIN.create(Creation(allowed=False)).command.endswith("--topic {topic}")
+    assert PLAIN.create(Creation(allowed=False), "a.b").command.endswith(
+        "--topic {topic}"
+    )
 
 
 def test_a_topic_grows_and_is_named() -> None:

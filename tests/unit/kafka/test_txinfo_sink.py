@@ -1,7 +1,9 @@
 """What is said of a transaction covers its records, and none of them is lost for it."""
 
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,9 +31,12 @@ class Outbox:
     def __init__(self) -> None:
         self.records: list[tuple[str, bytes, dict[str, Any]]] = []
         self.held: list[Callable[[], bool]] = []
+        self.places: Counter[tuple[str, int]] = Counter()  # no tombstones
 
-    def put(self, topic: str, value: bytes, key: bytes, *rest: Any) -> None:
-        self.records.append((topic, key, json.loads(value)))
+    def put(self, topic: str, value: bytes | None, key: bytes, *rest: Any) -> None:
+        said = None if value is None else json.loads(value)
+        self.records.append((topic, key, said or {}))
+        self.places[topic, rest[0]] += value is not None
         transaction = rest[2]
         transaction.undelivered += 1
 
@@ -46,9 +51,18 @@ class Running:
     """A sink without Kafka, and the ledger of its transactions."""
 
     def __init__(
-        self, *, fmt: str = "tungsten", known: str = "tu", **informs: Any
+        self,
+        *,
+        fmt: str = "tungsten",
+        known: str = "tu",
+        rules: Mapping[str, Any] | None = None,
+        partitions: int = 1,
+        **informs: Any,
     ) -> None:
-        self.known = {name: Topic(name, name, 1, 1 << 20) for name in [*known, "info"]}
+        self.known = {
+            name: Topic(name, name, partitions, 1 << 20) for name in [*known, "large"]
+        }
+        self.known["info"] = Topic("info", "info", 1, 1 << 20)
         topics: Any = SimpleNamespace(
             known=self.known,
             have=lambda names: all(name in self.known for name in names),
@@ -56,11 +70,9 @@ class Running:
         )
         mappings = {name: TopicMapping(name) for name in "tu"}
         info = TransactionInfo(**informs)
-        rules = SinkRules(
-            "k", fmt, "murmur2", "send", True, b"", Context(), txinfo=info
-        )
+        made = SinkRules("k", fmt, "murmur2", "send", True, b"", Context(), txinfo=info)
         self.sink = TxinfoSink(
-            rules,
+            replace(made, **(rules or {})),
             Router("app", RoutingRules(mappings, "", "")),
             topics,
             producer={},
@@ -140,9 +152,10 @@ def test_a_topic_of_its_own_has_one_record_behind_those_of_the_transaction() -> 
     assert len(live.outbox.records) == 3  # none waits
     live.row(transaction, DROPPED)
     live.ledger.commit(4900)
-    assert live.outbox.records[3:] == [
-        ("info", b"4865", {"_seqno": "4865", "txinfo": counts(3, t=3)})
-    ]
+    ((topic, key, value),) = live.outbox.records[3:]
+    assert (topic, key, value["_seqno"]) == ("info", b"4865", "4865")
+    assert value["txinfo"] == counts(3, t=3)
+    assert value["rows"] == {"t": {"0": 3}}
     assert transaction.undelivered == 4  # the position waits for it too
     empty = live.begin(5000)
     live.row(empty, DROPPED)
@@ -151,8 +164,7 @@ def test_a_topic_of_its_own_has_one_record_behind_those_of_the_transaction() -> 
 
 
 def test_backfilled_rows_belong_to_no_transaction() -> None:
-    for informs in ({}, {"topic": "info"}):
-        live = Running(**informs)
+    for live in (Running(), Running(topic="info")):
         live.row(live.begin(), snapshot=True)
         live.ledger.commit(4900)
         assert live.infos == [None]
@@ -169,3 +181,64 @@ def test_records_of_a_topic_that_is_looked_for_say_the_same() -> None:
     live.known["t"] = Topic("t", "t", 1, 1 << 20)
     assert all(attempt() for attempt in live.outbox.held)
     assert live.infos == [counts(2, t=2)] * 2 + [counts(1, t=1)]
+
+
+def told_rows(live: Running) -> list[dict[str, dict[str, int]]]:
+    """Return the counts by topic and partition, of each transaction."""
+    return [said["rows"] for name, _, said in live.outbox.records if name == "info"]
+
+
+def test_what_is_told_is_what_each_partition_got() -> None:
+    live = Running(
+        fmt="op",
+        partitions=7,
+        topic="info",
+        rules={"tombstones": True, "parking": "large"},
+    )
+    transaction = live.begin()
+    for number in range(20):
+        live.row(transaction, new=[str(number), "x"])
+    live.row(
+        transaction, kind=Kind.UPDATE, old=["2", "x"], new=["3", "x"], key_changed=True
+    )
+    live.row(transaction, kind=Kind.DELETE, old=["5", None], new=None)
+    live.row(transaction, U, kind=Kind.TRUNCATE, new=None)
+    live.row(transaction, DROPPED)
+    live.row(transaction, new=["9", "x" * (1 << 20)])
+    live.row(transaction, new=["10", "x"], snapshot=True)
+    before = Counter(live.outbox.places)
+    live.ledger.commit(4900)
+    (rows,) = told_rows(live)
+    told = Counter(
+        {(name, int(part)): n for name, of in rows.items() for part, n in of.items()}
+    )
+    beside = before - told
+    assert told["u", 6] == 1
+    assert sum(told.values()) == 20 + 2 + 1 + 7
+    assert sorted(name for name, _ in beside.elements()) == ["large", "t"]
+    assert told <= before
+    (said,) = [said for name, _, said in live.outbox.records if name == "info"]
+    assert said["parked"] == 1
+
+
+def test_an_op_that_waits_for_its_topic_is_told_where_it_went() -> None:
+    live = Running(fmt="op", known="u", topic="info")
+    for lsn, table in ((4865, T), (5000, U)):
+        transaction = live.begin(lsn)
+        live.row(transaction, table)
+        live.ledger.commit(lsn + 50)
+    assert told_rows(live) == []
+    live.known["t"] = Topic("t", "t", 1, 1 << 20)
+    assert all(attempt() for attempt in live.outbox.held)
+    assert told_rows(live) == [{"t": {"0": 1}}, {"u": {"0": 1}}]
+
+
+def test_one_that_does_not_count_is_not_waited_for() -> None:
+    live = Running(fmt="op", known="u", topic="info")
+    transaction = live.begin()
+    live.row(transaction, snapshot=True)
+    live.row(transaction)
+    live.ledger.commit(4900)
+    live.known["t"] = Topic("t", "t", 1, 1 << 20)
+    assert all(attempt() for attempt in live.outbox.held)
+    assert told_rows(live) == [{"t": {"0": 1}}]

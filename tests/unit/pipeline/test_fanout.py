@@ -213,3 +213,46 @@ def test_one_that_cannot_come_back_costs_the_others_nothing() -> None:
     assert stream.lanes.advance() == 200
     assert len(heard) == 1
     assert back.closed
+
+
+class Resolving(MemorySink):
+    """Sink that notes how far it is told to be."""
+
+    def __init__(self) -> None:
+        super().__init__(delivery=Delivery.ON_COMMAND)
+        self.resolved: list[int] = []
+
+    def resolve(self, lsn: int) -> None:
+        self.resolved.append(lsn)
+
+
+def test_each_sink_hears_of_its_own_position_once() -> None:
+    slow, quick = Resolving(), Resolving()
+    stream = Stream(slow, quick)
+    stream.transact()
+    quick.deliver_all()
+    for _ in range(2):
+        assert stream.lanes.advance() == 100
+    assert (slow.resolved, quick.resolved) == ([100], [200])
+    slow.deliver_all()
+    assert stream.lanes.advance() == 200
+    assert slow.resolved == [100, 200]
+
+
+def test_one_that_comes_back_hears_of_it_when_it_is_back() -> None:
+    stream, back = Stream(MemorySink()), Resolving()
+    ended: list[int] = []
+    stream.members.coming = JoiningSink(
+        back, lambda: ended[0] if ended else None, lambda _: True
+    )
+    stream.look()
+    stream.transact()
+    stream.lanes.ready()
+    stream.lanes.advance()
+    assert back.resolved == []
+    ended.append(100)
+    stream.lanes.ready()
+    stream.lanes.advance()
+    back.deliver_all()
+    stream.lanes.advance()
+    assert back.resolved == [100, 200]

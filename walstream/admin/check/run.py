@@ -208,6 +208,7 @@ class _Checker:
                 known.topics,
                 all_known=inspection.server is not None,
                 oldest_commit=_oldest_commit(known, inspection),
+                single=routers.single(sink),
             )
             sinks += self.sinks.look(sink, config, wanted)
         keys += [

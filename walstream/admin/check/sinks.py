@@ -24,6 +24,7 @@ class ExpectedRecords:
     oldest_commit: float | None = None  # of what waits; unix seconds, about
     polled: bool = False  # they are rows of a sql source
     chained: bool = False  # they are records of a kafka source
+    single: frozenset[str] = frozenset()  # topics that have one partition
 
 
 class SinkChecks:
@@ -45,7 +46,7 @@ class SinkChecks:
         asked = WantedSink(
             name,
             sink.producer,
-            creation(sink),
+            creation(sink, wanted.single),
             sorted(topics),
             kept,
             oldest_commit=wanted.oldest_commit,

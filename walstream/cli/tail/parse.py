@@ -130,8 +130,8 @@ def _transaction(value: bytes) -> Content:
         ContentKind.TRANSACTION,
         lsn=lsn_of(text_of(fields["_seqno"])),
         more={
-            **rest_of(fields, {"_seqno", "txinfo"}),
             **columns_of(fields_of(fields["txinfo"])),
+            **rest_of(fields, {"_seqno", "txinfo", "lsn"}),
         },
     )
 

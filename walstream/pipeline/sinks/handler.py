@@ -19,6 +19,7 @@ from walstream.formats.placeholder import weight
 from walstream.lsn import show
 from walstream.op import MessageOp, ReplicationOp, Table
 from walstream.pipeline.backoff import Backoff
+from walstream.pipeline.held_end import HeldEnd
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.sinks.wrapper import FrontSink
@@ -82,6 +83,7 @@ class HandlerSink(FrontSink):
         self._again_at = 0.0  # when what a handler could not take is tried again
         self._backoff = Backoff()
         self._throttle = Throttle(_SAY_AGAIN_S, clock)
+        self._end = HeldEnd()
 
     @property
     def waiting(self) -> bool:
@@ -149,6 +151,7 @@ class HandlerSink(FrontSink):
 
     def _keep(self, waiting: _Waiting) -> None:
         waiting.transaction.undelivered += 1
+        self._end.take(waiting.transaction)
         self._batch.append(waiting)
         self._size += waiting.size
 
@@ -203,9 +206,12 @@ class HandlerSink(FrontSink):
         self._forget(waiting)
 
     def _forget(self, waiting: _Waiting) -> None:
-        waiting.transaction.undelivered -= 1
+        transaction = waiting.transaction
         self._batch.popleft()
         self._size -= waiting.size
+        if not self._batch or self._batch[0].transaction is not transaction:
+            self._end.let_go(transaction)
+        transaction.undelivered -= 1
 
     def _wait(self, error: Transient) -> None:
         self._again_at = self._clock() + self._backoff.next()

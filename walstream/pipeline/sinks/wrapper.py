@@ -4,11 +4,16 @@ from collections.abc import Mapping
 
 import structlog
 
-from walstream.lsn import show
+from walstream.lsn import Lsn, show
 from walstream.op import MessageOp, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
-from walstream.pipeline.ports import NamedSink, SinkTopic, send_message
+from walstream.pipeline.ports import (
+    NamedSink,
+    SinkTopic,
+    send_message,
+    tell_delivered,
+)
 from walstream.records.large_op import takes_large
 from walstream.records.producer_record import ProducerRecord
 from walstream.telemetry.fields import LSN, TABLE
@@ -72,6 +77,10 @@ class FrontSink:
     ) -> None:
         """Send an encoded record."""
         self._sink.put(record, op, transaction)
+
+    def resolve(self, lsn: Lsn) -> None:
+        """Pass on what a sink is told that says how far it is."""
+        tell_delivered(self._sink, lsn)
 
     def close(self) -> None:
         self._sink.close()

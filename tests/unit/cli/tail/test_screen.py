@@ -73,7 +73,9 @@ def shown(
             + "0/1301 transaction"
             + KEY
             + "txinfo_rowcount: 3, txinfo_rowcount_msg.msg: 1,"
-            + " txinfo_rowcount_msg.msgsub: 2",
+            + " txinfo_rowcount_msg.msgsub: 2, end_lsn: 4900, xid: 7,"
+            + " commit_time: 946684800000005,"
+            + ' rows: {"msg.msg":{"0":1,"3":2}}, parked: 0',
         ),
         (
             vectors.ROW,

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from walstream.errors import ConfigError, HistoryError, Transient
 from walstream.op import Kind, MessageOp, ReplicationOp, Table
-from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ledger import Ledger, Transaction
 from walstream.pipeline.sinks.handler import Batching, HandlerSink
 from walstream.records.handlers import HANDLERS, Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Spec
@@ -374,3 +374,37 @@ def test_a_row_beside_the_stream_is_not_blamed_for_an_op_that_is_refused() -> No
     with pytest.raises(HistoryError):
         alone.sink.send(row, alone.transaction)
     assert alone.transaction.undelivered == 0
+
+
+@pytest.mark.parametrize("committed_after", [0, 1, 2, 3])
+def test_a_transaction_ends_once_behind_all_that_was_handled(
+    committed_after: int,
+) -> None:
+    rig = Rig(Batching(rows=1))
+    told: list[object] = []
+    send = rig.target.send
+
+    def tells(op: ReplicationOp, transaction: Transaction) -> bool:
+        if not told:
+            transaction.at_end += (lambda _, end: told.append(("end", end)),)
+        told.append(op.seq_id)
+        return send(op, transaction)
+
+    rig.target.send = tells  # type: ignore[method-assign]
+    ledger = Ledger(8)
+    transaction = rig.transaction = ledger.begin(8)
+    for turn, value in enumerate(("a", "b", "nothing")):
+        if turn == committed_after:
+            break
+        rig.send(value)
+        if turn < 2:
+            rig.sink.ready()
+    left = ("a", "b", "nothing")[committed_after:]
+    if left:
+        rig.send(*left)
+    ledger.commit(9)
+    for _ in range(4):
+        rig.sink.ready()
+    assert told.count(("end", 9)) == 1
+    assert told[-1] == ("end", 9)
+    assert transaction.undelivered == 2  # what the target has not delivered

@@ -1,0 +1,43 @@
+"""Where partitions end, from the first on; tests/integration asks brokers."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from walstream.errors import WalstreamError
+from walstream.kafka.topic_ends import ends
+
+
+class Brokers:
+    """Stands for an admin client; `refuse` is the error of each answer."""
+
+    def __init__(self, refuse: int | None = None) -> None:
+        self._refuse = refuse
+
+    def list_offsets(self, asked: dict[Any, Any], **_: float) -> dict[Any, Any]:
+        assert asked
+        return {one: self._answer(one) for one in reversed(asked)}
+
+    def _answer(self, one: Any) -> "Future[Any]":
+        answer: Future[Any] = Future()
+        if self._refuse is None:
+            offset = len(one.topic) * 10 + one.partition
+            answer.set_result(SimpleNamespace(offset=offset))
+        else:
+            answer.set_exception(KafkaException(KafkaError(self._refuse)))
+        return answer
+
+
+def test_each_partition_has_its_place() -> None:
+    found = ends(cast("Any", Brokers()), {"a": 3, "bb": 1})
+    assert found == {"a": [10, 11, 12], "bb": [20]}
+    assert ends(cast("Any", Brokers()), {}) == {}
+
+
+def test_a_topic_whose_end_is_not_said_is_named() -> None:
+    refusing = Brokers(KafkaError.LEADER_NOT_AVAILABLE)
+    with pytest.raises(WalstreamError, match="'a'"):
+        ends(cast("Any", refusing), {"a": 1})
