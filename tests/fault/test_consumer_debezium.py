@@ -46,7 +46,12 @@ def test_what_a_killed_walstream_sends_again_takes_effect_once(
     newest_postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
 ) -> None:
     own = {"name": "app", "schemas": False}
-    sink = {"format": "debezium", "debezium": own, "topic_partitions": 3}
+    sink = {
+        "format": "debezium",
+        "debezium": own,
+        "topic_partitions": 3,
+        "skip_delivered": False,
+    }
     with (
         temporary_database(newest_postgres) as target,
         streamed(

@@ -129,6 +129,7 @@ EXPECTED = {
     "`source.version`",
     "header `walstream-position`",
     "header `walstream-source`",
+    "header `walstream-era`",
     "headers `__debezium.context.*`",
     "order of `data_collections`",
     "key under REPLICA IDENTITY USING INDEX",

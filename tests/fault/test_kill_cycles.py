@@ -84,7 +84,7 @@ def kill_cycles(stream: Stream, cycles: int) -> None:
                     walstream.streaming()
             load.wait_for_more(5)
         walstream.worker_pid()
-    settle(stream, oracle)
+    assert settle(stream, oracle) == 0
 
 
 def kill_worker(pid: int) -> None:

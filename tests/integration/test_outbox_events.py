@@ -106,7 +106,8 @@ def test_events_go_where_they_say_whatever_the_format_is(
     assert order.partition == murmur2(b"17", 3)
     assert order.timestamp == round(AN_HOUR_AGO * 1000)
     headers = {name: value for name, value in order.headers if name != "id"}
-    headers.pop("walstream-source")
+    assert headers.pop("walstream-source")
+    assert headers.pop("walstream-era")
     assert headers.keys() == {"eventType", "who"}
     assert headers["eventType"] == b"Made"
     assert len(headers["who"]) == 64

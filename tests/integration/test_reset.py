@@ -46,8 +46,7 @@ def reset(walstream: Walstream, *arguments: str) -> "subprocess.CompletedProcess
 
 
 def epoch(record: Record) -> int:
-    ((name, value),) = record.headers
-    assert name == "walstream-source"
+    value = dict(record.headers)["walstream-source"]
     return int(value.decode().rsplit("/", 1)[1])
 
 

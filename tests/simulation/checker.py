@@ -65,6 +65,7 @@ class Checker:
         self.sent: Lsn = 0  # the greatest commit of which Kafka has something
         self.records = 0
         self.repeated = 0
+        self.once = False  # may no record come again?
         self._lost: set[Lsn] = set()  # commits of which a failover knows nothing
         self.readers_have = False  # some of those
         self._left: Lsn = 0  # where the last timeline was left
@@ -139,6 +140,8 @@ class Checker:
         before = seen.get(name)
         if before is not None:
             self.repeated += 1
+            if self.once:
+                raise Violation(f"twice: {place} has {name} again")
             if same and before != record.value:
                 raise Violation(f"I3: {place} {name} is another record in a replay")
             return

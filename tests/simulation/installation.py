@@ -27,12 +27,13 @@ from tests.simulation.backfill import (
 from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
 from tests.simulation.kafka import SimCluster, SimProducer
 from tests.simulation.kafka_admin import SimAdmin
+from tests.simulation.kafka_reader import SimTopicReader
 from tests.simulation.polling import open_now
 from tests.simulation.reader import SimReader
 from tests.simulation.server import SimServer
 from walstream.config import Config, load
 from walstream.errors import Transient
-from walstream.kafka import admin_client, ordered_producer
+from walstream.kafka import admin_client, ordered_producer, topic_reader
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres import (
     catalog,
@@ -77,12 +78,14 @@ sinks = ["a", "b"]
 kind = "kafka"
 insecure = true
 topic = "a.{schema}.{table}"
+skip_delivered = SKIP
 [sinks.a.producer]
 "bootstrap.servers" = "localhost:9092"
 [sinks.b]
 kind = "kafka"
 insecure = true
 topic = "b.{schema}.{table}"
+skip_delivered = SKIP
 [sinks.b.producer]
 "bootstrap.servers" = "localhost:9092"
 """
@@ -90,10 +93,15 @@ topic = "b.{schema}.{table}"
 
 @cache
 def configuration(
-    backfill: str = "never", state: str = "state", detach_after: str = "3s"
+    backfill: str = "never",
+    state: str = "state",
+    detach_after: str = "3s",
+    *,
+    skip: bool = True,
 ) -> Config:
     """Return that of a schedule: one source with two sinks."""
     given = {"BACKFILL": backfill, "STATE": state, "DETACH": detach_after}
+    given["SKIP"] = str(skip).lower()
     text = _TOML
     for name, value in given.items():
         text = text.replace(name, value)
@@ -132,6 +140,10 @@ def _of(part: str, name: str) -> Callable[..., Any]:
 
 def _producer(properties: Any, **named: object) -> SimProducer:
     return parts.cluster.producer(parts.cluster, properties, **named)
+
+
+def _topic_reader(*_: object, **__: object) -> SimTopicReader:
+    return SimTopicReader(parts.cluster)
 
 
 def _admin(*_: object, **__: object) -> SimAdmin:
@@ -208,6 +220,7 @@ def replaced() -> list[tuple[object, object]]:
         (keyset_reader.KeysetReader, _reader),
         (confluent_kafka.Producer, _producer),
         (admin_client.admin_client, _admin),
+        (topic_reader.TopicReader, _topic_reader),
         (lmdb_environment.LmdbEnvironment, _environment),
         (lmdb_environment.discard, _of("disk", "discard")),
         (lock.FolderLock, _lock),

@@ -26,6 +26,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, Any], ...]
+    timestamp: int = 0  # milliseconds since 1970 UTC
 
 
 @dataclass(eq=False)
@@ -172,7 +173,7 @@ class SimProducer:
             raise KafkaException(KafkaError(KafkaError._FATAL, "it failed before"))
         if self._open >= QUEUE:
             raise BufferError
-        record = Record(topic, partition, key, value, tuple(headers or ()))
+        record = Record(topic, partition, key, value, tuple(headers or ()), timestamp)
         self._open += 1
         place = topic, partition
         self._queues.setdefault(place, deque()).append(

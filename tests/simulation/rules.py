@@ -17,6 +17,7 @@ from tests.simulation import group_rules, relay_rules, takeovers
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
+from walstream.kafka.last_record import DeliveredRecords
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.lsn import Lsn
 from walstream.pipeline.checkpoint import Checkpointer
@@ -204,6 +205,10 @@ def _lost_ignored() -> Patch:
     return start_table, "_check_given", lambda *_: None
 
 
+def _sent_again() -> Patch:
+    return DeliveredRecords, "has", lambda *_: False
+
+
 def _drain_cut_short() -> Patch:
     return Pipeline, "_drain", lambda _self, _stop: True
 
@@ -236,6 +241,7 @@ RULES: Final = {
     "a batch of a lost partition takes no effect": Rule((_state_not_compared,)),
     "a truncation waits for every partition": Rule((_barrier_passed,)),
     "what took effect is passed over": Rule((_taken_again,)),
+    "what Kafka has is left out": Rule((_sent_again,)),
     "a drain waits for what is in flight": Rule(
         (_drain_cut_short,), frozenset(("stop",))
     ),

@@ -67,6 +67,7 @@ class Run:
         self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
         self.disk = SimDisk(world)
         self.checker = Checker(self.server, self.cluster)
+        self.checker.once = schedule.once
         self.disk.written = self._written
         self.disk.discarded = self.checker.discarded
         self.yesterday: Documents = {}
@@ -291,7 +292,8 @@ class Run:
         outcome = Outcome()
         Violation.first = ""
         parts.server, parts.cluster, parts.disk = self.server, self.cluster, self.disk
-        parts.config = configuration("initial" if self.schedule.rows else "never")
+        backfill = "initial" if self.schedule.rows else "never"
+        parts.config = configuration(backfill, skip=self.schedule.skips)
         self.server.taken = SimSnapshot.of
         try:
             while not self._live(outcome):

@@ -17,6 +17,8 @@ _IN_BACKFILL: Final = (60, 160)  # about after so many calls it goes on
 _POLLED: Final = 0.1
 _SEVERAL: Final = 0.1  # of one source
 _READ: Final = 0.03  # by a consumer group
+# another limit of a topic, or another history, may be other records
+_REPEATS: Final = frozenset({"narrow topic", *EDITS})
 TABLES: Final = ("one", "two", "three")
 
 
@@ -91,6 +93,16 @@ class Schedule:
             _drawn(draw, _READ, (0.5, 3.0, 20.0), members.STEPS),
             _drawn(draw, _READ, (0.5, 10.0, 60.0), relay_steps.DRAWN),
         )
+
+    @property
+    def skips(self) -> bool:
+        """Return whether it has what Kafka has left out: every other one does."""
+        return self.seed % 2 == 0
+
+    @property
+    def once(self) -> bool:
+        """Return whether no record comes twice, whatever is killed."""
+        return self.skips and not {what for _, what in self.faults} & _REPEATS
 
     def to_json(self) -> str:
         return orjson.dumps(asdict(self)).decode()

@@ -12,6 +12,7 @@ from pathlib import Path
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError
 from walstream.formats import timestamp
+from walstream.kafka import delivery_era
 from walstream.lsn import Lsn, show
 from walstream.pipeline.commit_times import TimeIndex
 from walstream.pipeline.ports import Position
@@ -86,7 +87,8 @@ def rewind(config: Config, name: str, to: To, consent: Callable[[Rewind], bool])
     ):
         released(connection, source.slot)
         _check(_look(positions, name, source, connection), lsn)
-        positions.rewind(lsn)
+        # what is sent again is not to be left out, since it is there
+        positions.rewind(lsn, delivery_era.ended(positions))
     if running:
         return f"source {name!r} is at {show(lsn)}, and streams again from there"
     return f"source {name!r} is at {show(lsn)}: the next run streams from there"

@@ -184,10 +184,11 @@ def _position(source: SourceStatus) -> str:
 def _sinks(found: Status) -> RenderableType:
     counts = [
         name
-        for name in ("skipped", "failed", "parked")
+        for name in ("skipped", "failed", "parked", "left_out")
         if any(getattr(sink, name) for one in found.sources for sink in one.sinks)
     ]
-    made = table("sink", "of", "kind", "state", "in flight", "dropped", *counts)
+    heads = [name.replace("_", " ") for name in counts]
+    made = table("sink", "of", "kind", "state", "in flight", "dropped", *heads)
     for source in found.sources:
         for sink in source.sinks:
             made.add_row(

@@ -179,6 +179,11 @@ class KafkaSinkConfig(RoutedSink):
         description="Send a null value after each delete, for compacted topics; "
         "default of the formats debezium: true.",
     )
+    skip_delivered: bool = Field(
+        default=True,
+        description="Leave out what Kafka has already when a stream begins again, in "
+        "the formats op and debezium; false repeats it.",
+    )
     create_topics: bool = Field(
         default=True, description="Create missing topics; false stops the start."
     )

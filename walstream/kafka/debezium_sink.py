@@ -18,7 +18,6 @@ from walstream.formats.debezium import (
 )
 from walstream.kafka.debezium_heartbeat import Heartbeats
 from walstream.kafka.debezium_losses import Losses
-from walstream.kafka.ordered_producer import Headers
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
@@ -28,8 +27,8 @@ from walstream.pipeline.ledger import Transaction
 from walstream.records.encoding import SinkRules
 from walstream.records.large_op import plain
 from walstream.records.message_records import Write
-from walstream.records.oversize import RECORD_OVERHEAD
 from walstream.records.producer_record import ProducerRecord
+from walstream.records.record_size import RECORD_OVERHEAD, Headers
 from walstream.records.router import Router
 from walstream.telemetry import runtime
 

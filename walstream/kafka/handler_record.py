@@ -4,6 +4,8 @@ from walstream.errors import HistoryError
 from walstream.kafka.topic import Topic
 from walstream.lsn import show
 from walstream.op import EPOCH_S, ReplicationOp
+from walstream.records.partitioner import Partitioner
+from walstream.records.producer_record import ProducerRecord
 
 
 def told_time(timestamp: int | None, commit_time: int, now_ms: int) -> int:
@@ -18,8 +20,24 @@ def told_time(timestamp: int | None, commit_time: int, now_ms: int) -> int:
     return min(told, max(now, commit_time))
 
 
-def no_such_partition(op: ReplicationOp, partition: int, topic: Topic) -> HistoryError:
-    """Make the error of a partition that its topic does not have."""
+def partition_of(
+    record: ProducerRecord, op: ReplicationOp, topic: Topic, partitioner: Partitioner
+) -> int:
+    """Return the partition that it names, or that of its key; its table's without one.
+
+    Raises HistoryError for one that the topic does not have.
+    """
+    if record.partition is None:
+        if topic.partitions <= 1:
+            return 0
+        key = op.table.full_name.encode() if record.key is None else record.key
+        return partitioner(key, topic.partitions)
+    if not 0 <= record.partition < topic.partitions:
+        raise _no_such_partition(op, record.partition, topic)
+    return record.partition
+
+
+def _no_such_partition(op: ReplicationOp, partition: int, topic: Topic) -> HistoryError:
     return HistoryError(
         f"a record of table {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id})"
         f" names partition {partition} of topic {topic.name!r}, which has"

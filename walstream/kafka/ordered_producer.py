@@ -26,6 +26,7 @@ from walstream.pipeline.ledger import (
     Counted,
 )
 from walstream.pipeline.outage import Outage
+from walstream.records.record_size import Headers
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import SINK
 from walstream.telemetry.meter import SinkMeter
@@ -33,7 +34,6 @@ from walstream.telemetry.meter import SinkMeter
 _LAST_WORDS_S: Final = 1.0
 _POLL_S: Final = 0.05
 _FLUSH_S: Final = 0.001
-Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
 
 

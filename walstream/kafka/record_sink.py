@@ -7,8 +7,9 @@ from typing import Final
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.kafka.freeze_clock import TurnClock, stood_still
-from walstream.kafka.handler_record import no_such_partition, told_time
-from walstream.kafka.ordered_producer import Headers, OrderedProducer
+from walstream.kafka.handler_record import partition_of, told_time
+from walstream.kafka.last_record import DeliveredRecords
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_fit import ProducerFit
 from walstream.kafka.producer_pool import ProducerPool
 from walstream.kafka.topic import Topic
@@ -23,9 +24,10 @@ from walstream.records.encoding import EncodingPlan, SinkRules
 from walstream.records.message_records import MessageRecords, Write, stand_in
 from walstream.records.message_router import MessageRouter
 from walstream.records.named_topics import NamedTopics
-from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
+from walstream.records.oversize import TooLarge
 from walstream.records.partitioner import PARTITIONERS
 from walstream.records.producer_record import ProducerRecord
+from walstream.records.record_size import RECORD_OVERHEAD, Headers, size_of
 from walstream.records.router import Router, spelling
 from walstream.telemetry.tally import Tally
 
@@ -67,8 +69,9 @@ class RecordSink:
         self._told = transaction_topic(rules, topics, self.put_aside)
         self._outboxes: ProducerPool | None = None
         self._fit = ProducerFit(rules.name, rules.meter, producer)
-        # where this producer's records come from: once for each partition
+        # where records come from: of the first in each partition, and some others
         self._headers: Headers = [("walstream-source", rules.source_header)]
+        self._delivered = DeliveredRecords(rules.name, rules.meter, topics.disown)
         self._clock = TurnClock()
         self._watch = TopicWatch(topics)
 
@@ -130,6 +133,10 @@ class RecordSink:
     def topics(self) -> dict[str, Topic]:
         """Its topics as they were found, by name."""
         return dict(self._topics.known)
+
+    def proven(self, resume: Lsn) -> Lsn:
+        """Return how far the position may go: see `DeliveredRecords`."""
+        return self._delivered.proven(resume)
 
     def close(self) -> None:
         """Wait a while for what is in flight; then drop it.
@@ -252,6 +259,8 @@ class RecordSink:
             partition = self._partition(key, partitions) if partitions > 1 else 0
         if self._told is not None and value is not None:
             self._told.sent(topic.name, partition, op, transaction)
+        if topic.tails and topic.has(self._delivered, partition, op, value):
+            return
         name, headers = topic.name, topic.headers(partition, self._headers)
         stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
         if value is not None and len(value) > ALONE:
@@ -269,19 +278,13 @@ class RecordSink:
     ) -> None:
         """Put a record that was not made by this sink's format."""
         self._rules.meter.tables.of(op.table.full_name).ops += 1
-        key, partition = record.key, record.partition
-        if partition is None:
-            deciding = op.table.full_name.encode() if key is None else key
-            count = topic.partitions
-            partition = self._partition(deciding, count) if count > 1 else 0
-        elif not 0 <= partition < topic.partitions:
-            raise no_such_partition(op, partition, topic)
         made = told_time(record.timestamp, op.commit_time, self._clock.now_ms)
         stamp = topic.timestamp_ms(made, self._clock.now_ms)
         headers: Headers = [*record.headers]
-        self._put_headed(
-            outbox, topic, key, record.value, op, transaction, headers, partition, stamp
-        )
+        key, value = record.key, record.value
+        at = partition_of(record, op, topic, self._partition)
+        where = outbox, topic, key, value, op, transaction, headers, at, stamp
+        self._put_headed(*where, named=False)
 
     def _put_headed(  # noqa: PLR0913, PLR0917 - a record without an object for each
         self,
@@ -294,16 +297,19 @@ class RecordSink:
         headers: Headers,
         partition: int,
         stamp: int,
+        *,
+        named: bool = True,
     ) -> bool:
-        """Put a record with headers of its own in this partition; False: park it."""
-        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
-        for title, text in headers:
-            size += len(title)
-            if text is not None:
-                size += len(text)
+        """Put a record with headers of its own in this partition; False: park it.
+
+        One that is not `named` by its op is sent, though it may be there already.
+        """
+        size = size_of(key, value, headers)
         if size > topic.limit:
             self._park(topic.too_large(op, key or b"", size), transaction)
             return False
+        if named and topic.tails and topic.has(self._delivered, partition, op, value):
+            return True
         name, standing = topic.name, topic.headers(partition, self._headers)
         if standing is None:
             standing = headers

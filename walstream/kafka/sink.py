@@ -13,7 +13,7 @@ from walstream.kafka.topics import Topics
 from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.records.encoding import MAX_TABLES, SinkRules
-from walstream.records.oversize import RECORD_OVERHEAD
+from walstream.records.record_size import RECORD_OVERHEAD
 from walstream.records.router import Router
 
 _TRUNCATE: Final = Kind.TRUNCATE  # an enum's members are slow to look up

@@ -4,14 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from walstream.kafka.ordered_producer import Headers
+from walstream.kafka.last_record import DeliveredRecords, TopicTails
+from walstream.lsn import Lsn
 from walstream.op import EPOCH_S, ReplicationOp
 from walstream.records.oversize import TooLarge
+from walstream.records.record_size import Headers
 from walstream.telemetry import runtime
 
 _NEVER: Final = -(1 << 62)  # no commit time
 _ELSEWHERE: Final = _NEVER + 1  # of no record of this producer
 _LAYOUT: Final = "walstream-layout"
+_ERA: Final = "walstream-era"
+_ERA_EVERY: Final = 1000  # records of a partition, where they are spread evenly
+_NO_ERA: Final = 1 << 60
 
 
 @dataclass(slots=True, eq=False, init=False)
@@ -28,7 +33,10 @@ class Topic:
     stamped: int  # the commit time that was last turned into stamp_ms
     stamp_ms: int
     layout: int  # see `kept`
+    tails: TopicTails | None  # what it has already; None: nothing that comes again
     _standing: Headers | None  # of every record
+    _era: Headers  # of a first record, too
+    _until_era: int  # records until it is told again
     _time: Callable[[], float]
 
     def __init__(  # noqa: PLR0913, PLR0917 - what was found of it
@@ -50,7 +58,10 @@ class Topic:
         self.stamped = _NEVER
         self.stamp_ms = 0
         self.layout = 1
+        self.tails: TopicTails | None = None
         self._standing: Headers | None = None
+        self._era: Headers = []
+        self._until_era = _NO_ERA
         self._time = runtime.current().time
 
     def __reduce__(self) -> tuple[Callable[..., "Topic"], tuple[object, ...]]:
@@ -102,6 +113,35 @@ class Topic:
         self.layout = layout
         self._standing = [*layout_headers(layout)] or None
 
+    def tell_era(self, rules: str) -> None:
+        """Let records tell now and then by which rules they are sent."""
+        self._era = [(_ERA, rules.encode())]
+        self._until_era = _ERA_EVERY * self.partitions
+
+    def has(
+        self,
+        delivered: DeliveredRecords,
+        partition: int,
+        op: ReplicationOp,
+        value: bytes | None,
+    ) -> bool:
+        """Return whether a partition has a record already: it is left out then.
+
+        Raises Restart where it has something else.
+        """
+        tails = self.tails
+        if tails is None:
+            return False
+        found = delivered.has(tails, partition, op, value)
+        if not tails.tails:
+            self.tails = None
+        return found
+
+    def end_tails(self, until: Lsn) -> None:
+        """Leave out nothing by last records from this LSN on."""
+        if self.tails is not None:
+            self.tails.end_at(until)
+
     def begins(self, partition: int) -> bool:
         """Return, once for each, that this producer wrote nothing there before."""
         if partition not in self.unwritten:
@@ -110,11 +150,18 @@ class Topic:
         return True
 
     def headers(self, partition: int, first: Headers) -> Headers | None:
-        """Return a record's headers; `first` are of this producer's first one there."""
+        """Return a record's headers; `first` are of this producer's first one there.
+
+        Later ones have them again now and then, where the era is told.
+        """
+        self._until_era -= 1
+        if self._until_era < 0:
+            self._until_era = _ERA_EVERY * self.partitions
+            self.unwritten.update(range(self.partitions))
         if partition not in self.unwritten:
             return self._standing
         self.unwritten.discard(partition)
-        return [*first, *(self._standing or [])]
+        return [*first, *self._era, *(self._standing or [])]
 
 
 def layout_headers(layout: int) -> tuple[tuple[str, bytes], ...]:

@@ -30,6 +30,7 @@ from walstream.telemetry import runtime
 _TIMEOUT_S: Final = 10.0
 _RETRY_S: Final = 0.1
 _NO_TIMESTAMP: Final = 0  # confluent_kafka.TIMESTAMP_NOT_AVAILABLE
+_APPENDED: Final = 2  # confluent_kafka.TIMESTAMP_LOG_APPEND_TIME
 _DEFAULTS: Final[ClientProperties] = {
     "client.id": "walstream-reader",
     # librdkafka wants a name; without subscribing and committing no group is made
@@ -75,6 +76,7 @@ class TopicRecord:
     value: bytes | None  # None: a tombstone
     headers: Headers
     timestamp_ms: int | None  # since 1970 UTC
+    appended: bool = False  # is it the broker's time?
 
 
 class TopicReader:
@@ -290,6 +292,7 @@ def record_of(message: Message) -> TopicRecord:
         value=message.value(),
         headers=cast("Headers", message.headers() or ()),
         timestamp_ms=None if kind == _NO_TIMESTAMP else timestamp_ms,
+        appended=kind == _APPENDED,
     )
 
 

@@ -19,6 +19,7 @@ from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import ConnectionErrors
+from walstream.kafka.delivered_tails import DeliveredTails
 from walstream.kafka.errors import (
     failure,
     topic_lost,
@@ -61,8 +62,11 @@ class Topics:
         *,
         met: Callable[[str], bool] = lambda _topic: False,
         confined: Confined | None = None,
+        tails: DeliveredTails | None = None,
     ) -> None:
         """`accept` sees each topic before the first record; it may raise.
+
+        `tails` looks for what they have already; None: everything is sent.
 
         `grown` is said of one that gets more partitions; "" says nothing. One that was
         `met` by an earlier start is lost where it is missing. Brokers that are
@@ -73,6 +77,7 @@ class Topics:
         self._accept = accept
         self._grown = grown
         self._met = met
+        self._tails = tails
         self._whereabouts = Whereabouts(client, confined)
         self._located = confined is None
         self._admin: AdminClient | None = None
@@ -181,6 +186,8 @@ class Topics:
         self._why = None
         for topic in found.values():
             self._accept(topic)
+        if self._tails is not None:
+            self._tails.look(found.values())
         self._known = {**self._known, **found}
         self._located = True
         if "unreachable" in self._told:
@@ -298,10 +305,23 @@ class Topics:
                     now=now.partitions,
                 )
             before.retention_ms = now.retention_ms
-            before.limit = now.limit
             before.advice = now.advice
+            if before.limit != now.limit:
+                self._end_era(name)
+                before.tails = None  # under the other one a record may have been parked
+                before.limit = now.limit
         self._forget(forgotten)
         return forgotten
+
+    def _end_era(self, name: str) -> None:
+        """Leave nothing out by what was sent under another limit."""
+        if self._tails is not None:
+            self._tails.end(name)
+
+    def disown(self) -> None:
+        """Leave nothing out by what they have, now or at a later start."""
+        if self._tails is not None:
+            self._tails.disown()
 
     def _ask_again(self, names: Iterable[str]) -> dict[str, Topic]:
         """Ask again about topics that a broker denies: it may not know them yet."""

@@ -16,6 +16,7 @@ from walstream.pipeline.ledger import Ledger, Shares, Transaction
 from walstream.pipeline.ports import (
     Membership,
     Sink,
+    proven,
     send_message,
     tell_delivered,
 )
@@ -31,6 +32,7 @@ class AttachedSink:
     """One sink and its transactions in flight."""
 
     __slots__ = (
+        "_proven",
         "_told",
         "full",
         "ledger",
@@ -42,12 +44,13 @@ class AttachedSink:
 
     def __init__(self, sink: Sink, resume: Lsn, meter: SinkMeter) -> None:
         self.sink = sink
-        self._told: Lsn = 0
         self.meter = meter
         self.ledger = Ledger(resume, self._delivered)
         self.transaction: Transaction | None = None  # the open one
         self.full = False  # had no room at some time since the last look
         self.roomy = False  # had room at some time since then
+        self._proven = resume
+        self._told: Lsn = 0
 
     def _delivered(self, transaction: Transaction) -> None:
         # rows let in beside the stream are none of it: they count no ops
@@ -60,12 +63,17 @@ class AttachedSink:
             )
 
     def advance(self) -> Lsn:
-        """Return its position, and tell it to a sink that says how far it is."""
+        """Return the position as far as this sink goes, and tell it to the sink.
+
+        Raises Restart where what it left out is not there.
+        """
         resume = self.ledger.advance()
-        if resume != self._told and not isinstance(self.sink, JoiningSink):
-            self._told = resume
-            tell_delivered(self.sink, resume)
-        return resume
+        if resume != self._proven and proven(self.sink, resume) >= resume:
+            self._proven = resume
+        if self._proven != self._told and not isinstance(self.sink, JoiningSink):
+            self._told = self._proven
+            tell_delivered(self.sink, self._proven)
+        return self._proven
 
     def sight(self) -> SinkLag:
         """Return its lag since the last call."""
@@ -184,6 +192,11 @@ class Fanout:
         for held in self._leaving.values():
             resume = min(resume, held)
         return resume
+
+    @property
+    def proven(self) -> bool:
+        """Return whether the position is behind all that was sent or left out."""
+        return all(lane.advance() == lane.ledger.advance() for lane in self._lanes)
 
     @property
     def leaving(self) -> bool:
@@ -308,7 +321,7 @@ class Fanout:
         if self._membership is None:
             return
         self._lanes = [one for one in self._lanes if one is not lane]
-        resume = lane.ledger.advance()
+        resume = lane.advance()
         self._leaving[lane.sink] = resume
         self._membership.release(lane.sink, resume, why)
 

@@ -118,6 +118,22 @@ def tell_delivered(sink: Sink, lsn: Lsn) -> None:
         sink.resolve(lsn)
 
 
+@runtime_checkable
+class ProvenSink(Protocol):
+    """A sink that leaves out what its target has already."""
+
+    def proven(self, resume: Lsn) -> Lsn:
+        """Return how far the position may go, of what is delivered below `resume`.
+
+        Raises Restart where the target has something else.
+        """
+
+
+def proven(sink: Sink, resume: Lsn) -> Lsn:
+    """Return how far the position may go, as far as a sink knows."""
+    return sink.proven(resume) if isinstance(sink, ProvenSink) else resume
+
+
 class SinkTopic(Protocol):
     """A topic of a sink, as it was found."""
 
@@ -141,6 +157,9 @@ class SinkTopic(Protocol):
 
     def written(self) -> None:
         """Note that another producer of this source wrote to it."""
+
+    def end_tails(self, until: Lsn) -> None:
+        """Leave out nothing by what was sent to it from this LSN on."""
 
 
 class NamedSink(Sink, Protocol):

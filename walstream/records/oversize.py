@@ -5,7 +5,6 @@ but the key.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 import orjson
 import structlog
@@ -13,9 +12,9 @@ import structlog
 from walstream.errors import RecordRefused
 from walstream.lsn import show
 from walstream.op import ReplicationOp
+from walstream.records.record_size import RECORD_OVERHEAD
 from walstream.telemetry.fields import LSN, SINK, TABLE, TOPIC
 
-RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _log = structlog.get_logger()
 
 

@@ -65,6 +65,7 @@ class SinkReport:
     in_flight: int | None = None  # records
     dropped: int | None = None  # ops without a topic, since the stream began
     records: int | None = None  # that its target took
+    left_out: int | None = None  # records that it had already
     errors: int | None = None  # how often its target was away
     skipped: int | None = None
     failed: int | None = None

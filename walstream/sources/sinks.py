@@ -18,6 +18,7 @@ from walstream.config.sink import RoutedSink
 from walstream.config.tls import confined
 from walstream.formats import DEBEZIUM, wants_facts
 from walstream.kafka import stored_topic
+from walstream.kafka.delivered_tails import DeliveredTails
 from walstream.kafka.producer_config import client_properties, queue_within
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.stored_topic import StoredTopic
@@ -37,6 +38,7 @@ from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
 from walstream.records.handlers import OUTBOX
 from walstream.records.handlers.chain import Chain, is_outbox
 from walstream.sources.context import SourceContext
+from walstream.sources.delivered_topics import DeliveredTopics
 from walstream.sources.epoch import epoch_of
 from walstream.sources.handlers import (
     handler_problems,
@@ -71,6 +73,7 @@ class SinkSet:
         )
         self._stopping = stopping
         self.frozen_after_ms = FROZEN_AFTER_MS  # see SinkRules
+        self.delivered = DeliveredTopics(config, source, context.positions)
         self._seen_topics = seen_topics
         self._positions = context.positions
         self._options = context.options
@@ -139,7 +142,8 @@ class SinkSet:
     ) -> list[NamedSink]:
         """Make the sinks, or those of `names`; `origin` is system_identifier/database.
 
-        One that `joins` others that are open says nothing for its source.
+        One that `joins` others that are open says nothing for its source, and what it
+        is sent was never sent before.
 
         Each closes with `stack`, and looks at its topics before the first record.
         """
@@ -154,7 +158,7 @@ class SinkSet:
                     name, config.kind, config.options, self.meter.sink(name)
                 )
             else:
-                sink = self._make(name, config, origin, tables)
+                sink = self._make(name, config, origin, tables, joins=joins)
             stack.callback(sink.close)
             if isinstance(sink, KafkaSink):
                 stack.callback(_note_topics, self._seen_topics[name], sink)
@@ -164,7 +168,13 @@ class SinkSet:
         return sinks
 
     def _make(
-        self, name: str, config: RoutedSink, origin: str, tables: Iterable[TableFacts]
+        self,
+        name: str,
+        config: RoutedSink,
+        origin: str,
+        tables: Iterable[TableFacts],
+        *,
+        joins: bool,
     ) -> "KafkaSink | DrySink":
         router = self._routers[name]
         rules = SinkRules(
@@ -205,7 +215,9 @@ class SinkSet:
                 heartbeat_s=config.debezium.heartbeat,
             ),
             router,
-            self.topics(name),
+            self.topics(
+                name, self.delivered.of(name, self.header(origin), joins=joins)
+            ),
             producer={**self._queue, **config.producer},
             expected=sorted(topic for topic in topics if topic is not None),
         )
@@ -239,7 +251,7 @@ class SinkSet:
                 if topic is not None:
                     topic.written()
 
-    def topics(self, sink: str) -> Topics:
+    def topics(self, sink: str, tails: DeliveredTails | None = None) -> Topics:
         """Make what finds, or creates, and accepts a sink's topics."""
         config = self._routers.configs[sink]
         return Topics(
@@ -250,6 +262,7 @@ class SinkSet:
                 stored_topic.document_of(sink, name).read(self._positions) is not None
             ),
             confined=confined(sink, config),
+            tails=tails,
         )
 
     def _accept(self, sink: str) -> Callable[[Topic], None]:

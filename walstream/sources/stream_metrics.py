@@ -211,6 +211,7 @@ class StreamMetrics:
             in_flight=sink.in_flight,
             dropped=sink.tally.dropped.total(),
             records=meter.records if meter.counts_records else None,
+            left_out=meter.left_out,
             errors=meter.errors,
             skipped=totals.skipped,
             failed=totals.failed,

@@ -196,7 +196,7 @@ class LmdbStore:
             )
         self.write({**_generations(position, previous), **(beside or {})})
 
-    def rewind(self, resume: Lsn) -> None:
+    def rewind(self, resume: Lsn, beside: Entries | None = None) -> None:
         """Go back, as an operator wished; what was left is kept as the previous one.
 
         Alone writes a lower position. One beyond the stored one would skip changes.
@@ -207,7 +207,8 @@ class LmdbStore:
             raise WalstreamError(
                 f"{show(resume)} is not below the stored {at}: nothing was written"
             )
-        self.write(_generations(replace(stored, resume=resume), stored))
+        documents = _generations(replace(stored, resume=resume), stored)
+        self.write({**documents, **(beside or {})})
 
     def damaged(self, what: str) -> WalstreamError:
         """Return the error of a document that cannot be believed."""

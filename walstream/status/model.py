@@ -36,8 +36,10 @@ class SinkStatus:
     skipped: int | None = None
     failed: int | None = None
     parked: int | None = None
-    # since this worker began: records that the target took, and how often it was away
+    # since this worker began: records that the target took, those that it had already,
+    # and how often it was away
     sent: int | None = None
+    left_out: int | None = None
     errors: int | None = None
     tables: dict[str, dict[str, int]] = field(default_factory=dict)  # the same by table
     risks: list[str] = field(default_factory=list)

@@ -320,6 +320,7 @@ def _sink(
         failed=found.failed,
         parked=found.parked,
         sent=found.records,
+        left_out=found.left_out,
         errors=found.errors,
         tables={table: dict(counts) for table, counts in found.tables.items()},
         risks=list(risks(sink).values()),

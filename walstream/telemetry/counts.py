@@ -61,6 +61,7 @@ class SinkCounts:
     delivered: int
     errors: int
     dropped: Mapping[str, int] = field(default_factory=dict)  # ops, by table
+    left_out: int = 0  # records that the target had already
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
@@ -69,6 +70,7 @@ class SinkCounts:
             self.delivered + other.delivered,
             self.errors + other.errors,
             sums(self.dropped, other.dropped),
+            self.left_out + other.left_out,
         )
 
 

@@ -98,6 +98,7 @@ class SinkMeter:
         self.delivered = 0  # ops of transactions delivered whole
         self.errors = 0
         self.records = 0  # that Kafka took
+        self.left_out = 0  # records that Kafka had already
         self.counts_records = False  # does anybody?
         self._waited = False
         self._time = runtime.current().time
@@ -123,7 +124,11 @@ class SinkMeter:
 
     def report(self) -> SinkCounts:
         return SinkCounts(
-            self.tables.report(), self.latency.report(), self.delivered, self.errors
+            self.tables.report(),
+            self.latency.report(),
+            self.delivered,
+            self.errors,
+            left_out=self.left_out,
         )
 
 

@@ -212,6 +212,7 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "header `walstream-position`": _of_header("walstream-position"),
     "header `walstream-source`": _of_header("walstream-source"),
+    "header `walstream-era`": _of_header("walstream-era"),
     "headers `__debezium.context.*`": _of_header("__debezium.context."),
     "`source.ts_ms` of a message outside of a transaction": lambda found: (
         _is_message(found)

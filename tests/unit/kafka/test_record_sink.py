@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from walstream.errors import HistoryError, RecordRefused
+from walstream.errors import HistoryError, RecordRefused, Restart
 from walstream.formats.context import Context
+from walstream.kafka.last_record import LastRecord, TopicTails, digest
 from walstream.kafka.record_sink import ALONE, RecordSink
 from walstream.kafka.topic import Topic
 from walstream.op import EPOCH_S, Kind, ReplicationOp, Table
@@ -61,7 +62,10 @@ class Rig:
             ),
             Router("app", RoutingRules({"outbox": TopicMapping("own")}, "", "")),
             SimpleNamespace(  # type: ignore[arg-type]
-                known=self.known, have=self.have, limits=(LIMIT, LIMIT)
+                known=self.known,
+                have=self.have,
+                limits=(LIMIT, LIMIT),
+                disown=lambda: self.asked.append("disown"),
             ),
             producer={},
         )
@@ -215,3 +219,77 @@ def test_a_topic_that_it_may_not_name_stops_before_anything_is_sent() -> None:
     with pytest.raises(HistoryError, match="the 1 that are allowed"):
         rig.put(b"k", b"v", "big")
     assert len(rig.outbox.records) == rig.transaction.undelivered == 1
+
+
+def delivered(rig: Rig, name: str, lsn: int, seq_id: int = 0) -> None:
+    """Have a last record in each partition of a topic, of the time of the ops."""
+    last = LastRecord(lsn, seq_id, rig.now_ms, exact=True, value=digest(b"v"))
+    rig.known[name].tails = TopicTails(name, dict.fromkeys(range(PARTITIONS), last))
+
+
+def write(
+    rig: Rig, lsn: int, value: bytes | None = b"v", *, headed: bool = False
+) -> None:
+    """Put a record of this sink's format, with headers of its own or without."""
+    made = (rig.now_ms - EPOCH_S * 1000) * 1000
+    op = ReplicationOp(Kind.INSERT, TABLE, lsn, 0, new=["1"], commit_time=made)
+    topic, outbox = rig.known["own"], rig.outbox
+    sink: Any = rig.sink
+    where = (outbox, topic, b"k", value, op, rig.transaction)
+    if headed:
+        assert sink._put_headed(*where, [("h", b"1")], 3, rig.now_ms)  # noqa: SLF001 - what formats call
+    else:
+        sink._put(*where, 3)  # noqa: SLF001 - likewise
+
+
+@pytest.mark.parametrize("headed", [False, True])
+def test_what_a_partition_has_is_not_sent_and_does_not_count(headed: bool) -> None:
+    rig = Rig()
+    delivered(rig, "own", 8)
+    for lsn in (6, 8, 9):
+        write(rig, lsn, headed=headed)
+    assert len(rig.outbox.records) == rig.transaction.undelivered == 1
+    meter = rig.sink._rules.meter  # noqa: SLF001 - its meter
+    assert meter.left_out == 2
+    headers = rig.outbox.records[0][6]
+    assert headers[: len(FIRST)] == FIRST  # it is this producer's first one there
+    assert rig.sink.proven(9) == 9
+
+
+@pytest.mark.parametrize("headed", [False, True])
+def test_a_tombstone_that_is_not_there_is_sent(headed: bool) -> None:
+    rig = Rig()
+    delivered(rig, "own", 8)
+    for value in (b"v", None):
+        write(rig, 8, value, headed=headed)
+    assert [record[1] for record in rig.outbox.records] == [None]
+
+
+def test_a_record_of_a_handler_is_never_left_out() -> None:
+    """Its op does not name it: one op may make several."""
+    rig = Rig()
+    delivered(rig, "a", 9)
+    rig.put(b"k", b"v", "a")
+    assert len(rig.outbox.records) == 1
+
+
+def test_one_that_is_parked_is_parked_again() -> None:
+    rig = Rig(parking="b")
+    delivered(rig, "own", 9)
+    write(rig, 8, b"x" * LIMIT)
+    assert [record[0] for record in rig.outbox.records] == ["b"]
+    assert rig.sink.tally.parked == {"public.outbox": 1}
+
+
+@pytest.mark.parametrize("headed", [False, True])
+def test_a_last_record_of_another_history_ends_the_era(headed: bool) -> None:
+    rig = Rig()
+    delivered(rig, "own", 9)
+    write(rig, 8, headed=headed)
+    assert rig.sink.proven(9) == 8
+    with pytest.raises(Restart):
+        rig.sink.proven(10)
+    assert rig.asked == ["disown"]
+    with pytest.raises(Restart):
+        write(rig, 10, headed=headed)
+    assert rig.outbox.records == []

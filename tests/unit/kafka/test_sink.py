@@ -37,6 +37,9 @@ class NoTopics:
     def __init__(self) -> None:
         self.known: dict[str, Topic] = {}
 
+    def disown(self) -> None:
+        """Forget nothing: there is nothing that it had before."""
+
     def have(self, names: list[str]) -> bool:
         return self.known.keys() >= set(names)
 

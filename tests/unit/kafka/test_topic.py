@@ -2,14 +2,23 @@
 
 import pickle
 import time
+from itertools import pairwise
 
 import pytest
 
+from walstream.kafka.last_record import (
+    DeliveredRecords,
+    LastRecord,
+    TopicTails,
+    digest,
+)
 from walstream.kafka.topic import Topic
-from walstream.op import EPOCH_S
+from walstream.op import EPOCH_S, Kind, ReplicationOp, Table
+from walstream.telemetry.meter import SinkMeter
 
 NOW_MS = (EPOCH_S + 1_000_000) * 1000
 HOUR_MS = 3_600_000
+TABLE = Table("public", "t", ("id",), (0,))
 
 
 @pytest.mark.parametrize(
@@ -100,3 +109,72 @@ def test_it_tells_once_that_another_producer_wrote() -> None:
     assert not topic.was_stamped()
     topic.written()
     assert topic.timestamp_ms(0, NOW_MS) == EPOCH_S * 1000
+
+
+SOURCE = ("walstream-source", b"1/db/0")
+ERA = ("walstream-era", b"rules")
+
+
+def test_the_first_record_of_each_partition_tells_the_era() -> None:
+    topic = Topic("t", "id", 2, 1000)
+    topic.lay_out(2)
+    topic.tell_era("rules")
+    layout = ("walstream-layout", b"2")
+    assert topic.headers(1, [SOURCE]) == [SOURCE, ERA, layout]
+    assert topic.headers(0, [SOURCE]) == [SOURCE, ERA, layout]
+    assert topic.headers(1, [SOURCE]) == [layout]
+
+
+def test_the_era_is_told_again_in_each_partition() -> None:
+    """The newest one has to lie within 8192 offsets of the end."""
+    topic = Topic("t", "id", 2, 1000)
+    topic.tell_era("rules")
+    told: dict[int, list[int]] = {0: [], 1: []}
+    for number in range(10_000):
+        partition = number % 2
+        if topic.headers(partition, [SOURCE]) is not None:
+            told[partition].append(number // 2)
+    for numbers in told.values():
+        assert len(numbers) == 5
+        gaps = {later - one for one, later in pairwise(numbers)}
+        assert all(900 < gap < 1100 for gap in gaps)
+
+
+def test_without_an_era_headers_are_told_once() -> None:
+    topic = Topic("t", "id", 1, 1000)
+    told = [topic.headers(0, [SOURCE]) for _ in range(5000)]
+    assert told == [[SOURCE]] + [None] * 4999
+
+
+def insert(lsn: int, seq_id: int = 0) -> ReplicationOp:
+    return ReplicationOp(Kind.INSERT, TABLE, lsn, seq_id, new=["1"], commit_time=0)
+
+
+def test_what_it_has_is_left_out_until_a_later_op_comes() -> None:
+    topic, meter = Topic("t", "id", 2, 1000), SinkMeter()
+    delivered = DeliveredRecords("k", meter)
+    assert not topic.has(delivered, 0, insert(8), b"v")
+    last = LastRecord(8, 1, EPOCH_S * 1000, exact=True, value=digest(b"v"))
+    topic.tails = tails = TopicTails("t", {0: last})
+    assert topic.has(delivered, 0, insert(8), b"v")
+    assert not topic.has(delivered, 1, insert(8), b"v")
+    assert topic.has(delivered, 0, insert(8, 1), b"v")
+    assert topic.tails is tails
+    assert not topic.has(delivered, 0, insert(9), b"v")
+    assert topic.tails is not tails  # nothing is looked up for what follows
+    assert meter.left_out == 2
+
+
+def test_what_lies_behind_the_end_of_a_stream_is_forgotten() -> None:
+    topic = Topic("t", "id", 2, 1000)
+    topic.end_tails(9)
+    assert topic.tails is None
+    tails = [
+        LastRecord(lsn, 0, EPOCH_S * 1000, exact=True, value=digest(b"v"))
+        for lsn in (8, 9)
+    ]
+    topic.tails = TopicTails("t", dict(enumerate(tails)))
+    topic.end_tails(9)
+    delivered = DeliveredRecords("k", SinkMeter())
+    assert topic.has(delivered, 0, insert(8), b"v")
+    assert not topic.has(delivered, 1, insert(8), b"v")

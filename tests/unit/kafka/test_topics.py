@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from tests.support.deadline import wait_until
 from tests.unit.kafka.test_metadata import answer
 from walstream.config.tls import Confined
-from walstream.errors import TopicLost, TopicMissing
+from walstream.errors import TopicLost, TopicMissing, Transient, WalstreamError
 from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.metadata import read_frame
 from walstream.kafka.topic_creation import Creation
@@ -31,6 +31,7 @@ class Admin:
         self.late: set[str] = set()  # known from the second look on
         self.identity = "id"
         self.partitions = 2
+        self.limit = "1000"
 
     def poll(self, timeout: float) -> None: ...
 
@@ -61,7 +62,7 @@ class Admin:
     def describe_configs(self, resources: Any, **_: float) -> dict[Any, "Future[Any]"]:
         self.asked.append(len(resources))
         values = {
-            "max.message.bytes": "1000",
+            "max.message.bytes": self.limit,
             "cleanup.policy": "delete",
             "retention.ms": "5",
         }
@@ -240,3 +241,70 @@ def test_partitions_that_are_added_move_no_key(admin: Admin) -> None:
     admin.partitions = 3
     assert topics.refresh().result(10) == set()
     assert topics.known["a"].partitions == 2
+
+
+class Tails:
+    """Notes what is asked of it, and whether the topics were known by then."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.topics: Topics | None = None
+        self.failure: WalstreamError | None = None
+
+    def look(self, topics: Any) -> None:
+        assert self.topics is not None
+        self.asked.append(sorted(one.name for one in topics))
+        assert not set(self.asked[-1]) & set(self.topics.known)
+        if self.failure is not None:
+            raise self.failure
+
+    def end(self, *topics: str) -> None:
+        self.asked.append(("end", *topics))
+
+    def disown(self) -> None:
+        self.asked.append("disown")
+
+
+def looking(tails: Tails) -> Topics:
+    topics = Topics({}, Creation(allowed=False), lambda _: None, tails=tails)  # type: ignore[arg-type]
+    tails.topics = topics
+    return topics
+
+
+@pytest.mark.usefixtures("admin")
+def test_what_a_topic_has_is_looked_for_before_it_is_known() -> None:
+    tails = Tails()
+    topics = looking(tails)
+    wait_until(lambda: topics.have(["a", "b"]), 10, "they are known")
+    assert topics.have(["a"])
+    wait_until(lambda: topics.have(["a", "c"]), 10, "the other one is known")
+    assert tails.asked == [["a", "b"], ["c"]]
+    topics.disown()
+    assert tails.asked[2:] == ["disown"]
+    known("a").disown()  # nothing is left out there
+
+
+@pytest.mark.usefixtures("admin")
+def test_a_topic_whose_end_is_not_told_yet_is_not_known() -> None:
+    tails = Tails()
+    tails.failure = Transient("it does not answer")
+    topics = looking(tails)
+    assert not topics.have(["a"])
+    wait_until(lambda: tails.asked or topics.have(["a"]), 10, "it is looked for")
+    assert not topics.known
+    tails.failure = None
+    wait_until(lambda: topics.have(["a"]), 10, "it is known")
+    assert tails.asked == [["a"]] * len(tails.asked)
+
+
+def test_another_limit_ends_the_era_of_its_topic_alone(admin: Admin) -> None:
+    """What is too large for one limit went elsewhere, and not for another."""
+    tails = Tails()
+    topics = looking(tails)
+    wait_until(lambda: topics.have(["a", "b"]), 10, "they are known")
+    topics.refresh().result(10)
+    assert tails.asked == [["a", "b"]]
+    admin.limit = "2000"
+    topics.refresh({"b"}).result(10)
+    assert topics.known["b"].limit == 2000
+    assert ("end", "b") in tails.asked

@@ -67,6 +67,7 @@ class Running:
             known=self.known,
             have=lambda names: all(name in self.known for name in names),
             limits=(1 << 20, 1 << 20),
+            disown=lambda: None,
         )
         mappings = {name: TopicMapping(name) for name in "tu"}
         info = TransactionInfo(**informs)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from walstream.errors import HistoryError, Transient, WalstreamError
+from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.ports import Sink
@@ -256,3 +256,79 @@ def test_one_that_comes_back_hears_of_it_when_it_is_back() -> None:
     back.deliver_all()
     stream.lanes.advance()
     assert back.resolved == [100, 200]
+
+
+class Proving(Resolving):
+    """Sink that left records out from an LSN on."""
+
+    def __init__(self, first: int | None) -> None:
+        super().__init__()
+        self.first = first  # None: it met the last one
+        self.failure: WalstreamError | None = None
+
+    def proven(self, resume: int) -> int:
+        if self.failure is not None:
+            raise self.failure
+        return resume if self.first is None else min(resume, self.first)
+
+
+def test_the_position_waits_until_what_is_left_out_is_met() -> None:
+    sink, other = Proving(200), MemorySink()
+    stream = Stream(sink, other)
+    for whole in (True, False, False):
+        stream.transact()
+        sink.deliver_all()
+        assert stream.lanes.advance() == 200
+        assert stream.lanes.proven is whole
+    assert sink.resolved == [200]
+    sink.first = None
+    assert stream.lanes.proven
+    assert stream.lanes.advance() == 400
+    assert sink.resolved == [200, 400]
+
+
+def test_what_is_left_out_of_another_history_begins_the_stream_again() -> None:
+    sink = Proving(None)
+    stream = Stream(sink)
+    stream.transact()
+    sink.deliver_all()
+    sink.failure = Restart("the last record is another one")
+    with pytest.raises(Restart):
+        stream.lanes.advance()
+    assert sink.resolved == []
+
+
+def test_one_that_leaves_does_so_before_what_is_not_met() -> None:
+    """Its own worker has to come by what was left out."""
+    fast, slow = MemorySink(), Proving(200)
+    stream = Stream(fast, slow)
+    for _ in range(2):
+        stream.transact()
+        slow.deliver_all()
+        assert stream.lanes.advance() == 200
+    for _ in range(12):
+        stream.transact()
+        stream.look()
+    ((sink, resume, _why),) = stream.members.released
+    assert (sink, resume) == (slow, 200)
+
+
+def test_one_that_comes_back_hears_of_what_was_delivered_before_that() -> None:
+    back = Resolving()
+    stream = Stream(MemorySink())
+    ended: list[int] = []
+    stream.members.coming = JoiningSink(
+        back, lambda: ended[0] if ended else None, lambda _: True
+    )
+    stream.look()
+    ended.append(400)
+    for _ in range(2):
+        stream.transact()
+        stream.lanes.ready()
+        assert stream.lanes.advance() == stream.place
+    assert back.resolved == []
+    stream.transact()
+    stream.look()
+    stream.lanes.ready()
+    stream.lanes.advance()
+    assert back.resolved == [400]

@@ -6,7 +6,8 @@ from structlog.testing import capture_logs
 
 from walstream.errors import RecordRefused
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
+from walstream.records.oversize import TooLarge
+from walstream.records.record_size import RECORD_OVERHEAD
 
 OP = ReplicationOp(
     Kind.INSERT, Table("public", "t", ("id", "v"), (0,)), 24, 3, new=["1", "s3cret"]

@@ -100,6 +100,18 @@ def test_a_rewind_goes_back_and_keeps_what_it_left(positions: LmdbStore) -> None
     positions.store(replace(POSITION, resume=6))
 
 
+def test_what_a_rewind_ends_is_written_with_it_or_not_at_all(
+    positions: LmdbStore,
+) -> None:
+    positions.store(POSITION)
+    positions.rewind(5, {"eras/k/t": {"rules": ""}})
+    assert positions.read("eras/k/t") == {"rules": ""}
+    assert positions.position() == replace(POSITION, resume=5)
+    with pytest.raises(WalstreamError, match="not below"):
+        positions.rewind(6, {"eras/k/t": None})
+    assert positions.read("eras/k/t") == {"rules": ""}
+
+
 def test_a_rewind_never_goes_forward(positions: LmdbStore) -> None:
     with pytest.raises(WalstreamError, match="not below the stored no position"):
         positions.rewind(5)

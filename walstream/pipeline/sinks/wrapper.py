@@ -11,6 +11,7 @@ from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import (
     NamedSink,
     SinkTopic,
+    proven,
     send_message,
     tell_delivered,
 )
@@ -81,6 +82,9 @@ class FrontSink:
     def resolve(self, lsn: Lsn) -> None:
         """Pass on what a sink is told that says how far it is."""
         tell_delivered(self._sink, lsn)
+
+    def proven(self, resume: Lsn) -> Lsn:
+        return proven(self._sink, resume)
 
     def close(self) -> None:
         self._sink.close()

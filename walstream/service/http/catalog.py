@@ -181,6 +181,14 @@ METRICS: Final = {
             "Ops that have no topic, or that the sink's format cannot express.",
         ),
         Metric(
+            "walstream_skipped_delivered_total",
+            "counter",
+            "records",
+            _SINK,
+            "Records that Kafka had already, and that were not sent again"
+            " (skip_delivered).",
+        ),
+        Metric(
             "walstream_in_flight",
             "gauge",
             "records",

@@ -240,6 +240,8 @@ class Collection:
         for table, dropped in counted.dropped.items():
             self._add("walstream_dropped_total", (*name, table), dropped)
         self._add("walstream_delivered_total", name, counted.delivered)
+        if source.kind == "postgres" and sink.kind == "kafka":
+            self._add("walstream_skipped_delivered_total", name, counted.left_out)
         if source.kind != "kafka":
             latency = "walstream_end_to_end_latency_seconds"
             self._observe(latency, name, counted.latency)

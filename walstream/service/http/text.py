@@ -50,6 +50,7 @@ def _parts(source: SourceStatus) -> Iterator[str]:
             kind=sink.kind,
             state=sink.state,
             sent=sink.sent,
+            left_out=sink.left_out,
             errors=sink.errors,
             in_flight=sink.in_flight,
             dropped=sink.dropped,

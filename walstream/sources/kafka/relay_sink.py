@@ -6,7 +6,6 @@ Which topics those are is `target_topics`' business; sending is the outbox's.
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
 
@@ -19,7 +18,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.kafka.freeze_clock import TurnClock, stood_still
-from walstream.kafka.ordered_producer import Headers, OrderedProducer
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.probe import Asking
 from walstream.kafka.producer_config import (
     fits_queue,
@@ -31,6 +30,7 @@ from walstream.kafka.topic_reader import TopicRecord
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import StateStore
 from walstream.records.oversize import widen
+from walstream.records.record_size import RECORD_OVERHEAD, Headers
 from walstream.records.router import Router
 from walstream.sources.kafka.envelope import (
     SOURCE_HEADER,
@@ -50,7 +50,6 @@ from walstream.telemetry import runtime
 from walstream.telemetry.fields import SINK, TABLE, TOPIC
 from walstream.telemetry.meter import SinkMeter, TableMeter
 
-_RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _log = structlog.get_logger()
 
 
@@ -237,7 +236,7 @@ class RelaySink:
         stamp = timestamp(record.timestamp_ms, self._clock.now_ms, topic.retention_ms)
         if stamp != (record.timestamp_ms or 0):
             self._say_redated(topic.name)
-        size = len(record.value or b"") + _RECORD_OVERHEAD
+        size = len(record.value or b"") + RECORD_OVERHEAD
         self._quota -= size
         self._window.put(size)
         passed: Headers | None = list(headers) if headers else None
@@ -248,7 +247,7 @@ class RelaySink:
     def _check_size(
         self, topic: Topic, record: TopicRecord, headers: Sequence[Header]
     ) -> None:
-        size = len(record.value or b"") + len(record.key or b"") + _RECORD_OVERHEAD
+        size = len(record.value or b"") + len(record.key or b"") + RECORD_OVERHEAD
         if headers:
             size += sum(len(name) + len(text or b"") + 8 for name, text in headers)
         if size > topic.limit:

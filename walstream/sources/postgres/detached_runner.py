@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
+from walstream.kafka.delivered_tails import StreamStart
 from walstream.lsn import Lsn, show
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import Position, Sink
@@ -131,6 +132,9 @@ class DetachedSinkRunner:
                 capture = self._capture()
                 captured = capture.captured(connection, facts)
             self._sinks.frozen_after_ms = server.frozen_after_ms
+            self._sinks.delivered.begin(
+                StreamStart(self._position().resume, server.flush_lsn, repeats=True)
+            )
             sinks = self._sinks.open(
                 server.origin, captured.values(), stack, names={self._sink}
             )
@@ -217,7 +221,8 @@ class DetachedSinkRunner:
         _log.info("streaming to a detached sink", **said)
         with contextlib.closing(join):
             drained = flow.run()
-        if drained and pipeline.reached and join.place is not None:
+        whole = drained and pipeline.fanout.proven
+        if whole and pipeline.reached and join.place is not None:
             self._end(join.place)
         return drained
 

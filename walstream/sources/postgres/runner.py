@@ -94,8 +94,10 @@ class PostgresRunner:
                 self._context = replace(self._context, options=used)
         pipeline = self._session.pipeline
         # one that ended before its stream began says nothing of those before
-        if drained and pipeline is not None and not pipeline.fanout.leaving:
-            stored_state.drained(self._positions)
+        if drained and pipeline is not None:
+            fanout = pipeline.fanout
+            if fanout.proven and not fanout.leaving:
+                stored_state.drained(self._positions)
         if self.ended and self._until != NEVER:
             self._session.check_delivered()
         return drained

@@ -14,6 +14,7 @@ import structlog
 
 from walstream.config import PostgresSource
 from walstream.errors import ConfigError, Restart, Transient
+from walstream.kafka.delivered_tails import StreamStart
 from walstream.lsn import NEVER, Lsn, show
 from walstream.op import Table, postgres_time, snapshot_truncate
 from walstream.pipeline.ledger import Transaction
@@ -129,6 +130,7 @@ class SourceSession:
                 captured = self._capture.captured(connection, facts)
                 create = decision.step is Step.CREATE
                 self._beginning.check(connection, captured, create=create)
+            self._sinks.delivered.begin(self._start(server, creates=create))
             sinks = self._open(server, captured, stack)
             known = self._backfill.known(captured, facts)
             begun = self._beginning.begin(
@@ -162,6 +164,13 @@ class SourceSession:
             if self._only:
                 return self._end()
             return self._run_stream(stage)
+
+    def _start(self, server: Server, *, creates: bool) -> StreamStart:
+        """Return where the stream begins; one that creates its slot repeats nothing."""
+        position = self._positions.position()
+        repeats = not creates and stored_state.may_repeat(self._positions)
+        resume = position.resume if position else 0
+        return StreamStart(resume, server.flush_lsn, repeats, self._until)
 
     def _facts_of_columns(self, unsent: Lsn, oldest: Lsn) -> FactRules:
         if not self._sinks.want_facts:
@@ -295,7 +304,7 @@ class SourceSession:
             self._wait_for(stage.sinks)
             if self._came_late(stage):
                 raise Restart("tables joined the publication during the start")
-            if begun.holder is None and not self._stream.run_up_to(holder.point, stage):
+            if begun.holder is None and not self._run_up_to(holder.point, stage):
                 return False
             around = Surroundings(
                 facts=stage.captured,
@@ -309,6 +318,13 @@ class SourceSession:
             whole = self._backfill.run(holder, around)
             self._sinks.written(stage.sinks, places)
             return whole
+
+    def _run_up_to(self, point: Lsn, stage: Stage) -> bool:
+        """Stream what committed below; False: a stop came first."""
+        self._sinks.delivered.end_at(stage.sinks, point)
+        reached = self._stream.run_up_to(point, stage)
+        self._sinks.delivered.end_at(stage.sinks, self._until)
+        return reached
 
     def _came_late(self, stage: Stage) -> bool:
         """Return whether a table is to be read of which this session does not know."""

@@ -56,6 +56,14 @@ def drained(positions: LmdbStore) -> None:
         positions.write(_SENT.entry(replace(sent, drained=position.resume)))
 
 
+def may_repeat(positions: LmdbStore) -> bool:
+    """Return whether what comes next may have been sent, before a stream begins."""
+    sent, position = _SENT.read(positions), positions.position()
+    if position is None:
+        return True  # the state was lost
+    return sent is None or sent.drained != position.resume
+
+
 def take_unsent(positions: LmdbStore, flush_lsn: Lsn) -> Lsn:
     """Return from where on nothing was ever sent, before a stream begins.
 

@@ -19,8 +19,9 @@ from walstream.formats import row as row_format
 from walstream.formats.row import RowEncoder
 from walstream.kafka.bulk_producer import Outgoing
 from walstream.kafka.bulk_producer_pool import OF_THIS_PROCESS, BulkProducerPool
-from walstream.records.oversize import RECORD_OVERHEAD, widen
+from walstream.records.oversize import widen
 from walstream.records.partitioner import for_all
+from walstream.records.record_size import RECORD_OVERHEAD
 from walstream.sources.sql.intervals import Interval, missing
 from walstream.sources.sql.table_reader import Block, TableReader
 from walstream.spark.leash import Leash

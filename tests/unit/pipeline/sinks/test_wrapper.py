@@ -5,9 +5,8 @@ from structlog.testing import capture_logs
 from tests.unit.pipeline.sinks.test_handler import TABLE, Target
 from walstream.op import Kind, ReplicationOp
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.sinks.wrapper import (
-    VerboseSink,
-)
+from walstream.pipeline.ports import proven
+from walstream.pipeline.sinks.wrapper import FrontSink, VerboseSink
 from walstream.records.producer_record import ProducerRecord
 
 
@@ -42,3 +41,16 @@ def test_the_rest_is_the_targets() -> None:
     assert not sink.in_flight
     sink.close()
     assert target.closed
+
+
+class Proving(Target):
+    """Target that left out what is at 7."""
+
+    def proven(self, resume: int) -> int:
+        return min(resume, 7)
+
+
+def test_the_position_waits_for_what_the_target_left_out() -> None:
+    sink = VerboseSink(FrontSink(Proving()), {})
+    assert [proven(sink, lsn) for lsn in (6, 9)] == [6, 7]
+    assert proven(VerboseSink(Target(), {}), 9) == 9

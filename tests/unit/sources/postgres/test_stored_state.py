@@ -16,6 +16,7 @@ from walstream.sources.postgres.stored_state import (
     INTENT,
     SlotIntent,
     drained,
+    may_repeat,
     stored_of,
     take_unsent,
     window,
@@ -78,6 +79,27 @@ def test_what_was_sent_before_a_rewind_was_sent(positions: LmdbStore) -> None:
     take_unsent(positions, 900)
     drained(positions)
     assert take_unsent(positions, 1000) == 900
+
+
+def test_a_clean_stop_alone_repeats_nothing(positions: LmdbStore) -> None:
+    assert may_repeat(positions)  # the state may be lost, and the slot not
+    positions.store(POSITION)
+    assert may_repeat(positions)
+    take_unsent(positions, 900)
+    assert may_repeat(positions)
+    drained(positions)
+    for _ in range(2):
+        assert not may_repeat(positions)
+    positions.store(replace(POSITION, resume=600))
+    assert may_repeat(positions)
+
+
+def test_a_stream_that_began_may_have_sent(positions: LmdbStore) -> None:
+    positions.store(POSITION)
+    take_unsent(positions, 900)
+    drained(positions)
+    take_unsent(positions, 900)
+    assert may_repeat(positions)
 
 
 def test_it_reaches_from_what_the_slot_has_to_the_position(

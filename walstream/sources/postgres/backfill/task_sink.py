@@ -17,9 +17,10 @@ from walstream.kafka.bulk_producer import BulkProducer, Outgoing
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, postgres_time
 from walstream.records.handlers.chain import Chain, Spec, is_outbox
-from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
+from walstream.records.oversize import TooLarge
 from walstream.records.partitioner import for_all
 from walstream.records.record_key import with_own_key
+from walstream.records.record_size import RECORD_OVERHEAD
 from walstream.records.router import Route, Router
 from walstream.row import Row
 from walstream.sources.postgres.backfill.chunk import Chunk, transactional_id

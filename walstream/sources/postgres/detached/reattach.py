@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from walstream.errors import ConfigError, Transient
+from walstream.kafka import delivery_era
 from walstream.lsn import Lsn
 from walstream.sources.postgres.detached.detached_sink import (
     BACK,
@@ -86,13 +87,16 @@ class ReattachAttempt:
         try:
             with LmdbStore.open_read_only(folder) as theirs:
                 ended = ENDED.read(theirs) if theirs else None
+                eras = delivery_era.of_sink(theirs, self.sink) if theirs else {}
             if ended is None or ended.at < self.place:
                 return None  # it died on its way: it is started again
             if not self.decide(comes=True):
                 return None
             note = replace(self.note, phase=BACK)
             back = DETACHED.of(self.sink).entry(note)
-            positions.write({**back, **JOINS.of(self.sink).entry(None)})
+            gone = JOINS.of(self.sink).entry(None)
+            over = delivery_era.ended(positions, self.sink)
+            positions.write({**over, **eras, **back, **gone})
             return ended.at
         finally:
             lock.release()

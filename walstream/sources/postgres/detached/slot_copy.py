@@ -8,7 +8,7 @@ from pathlib import Path
 from walstream.config import Config
 from walstream.config.source import slot_copy
 from walstream.errors import Transient
-from walstream.kafka import stored_topic
+from walstream.kafka import delivery_era, stored_topic
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.postgres.publication_memory import PUBLICATIONS
@@ -68,6 +68,7 @@ def make(home: Home, positions: LmdbStore, sink: str, note: DetachedSink) -> Non
     topics = positions.names(stored_topic.document_of(sink, "").name)
     names = [PUBLICATIONS.name, EPOCH.name, *topics]
     documents = {name: positions.read(name) for name in names}
+    documents |= delivery_era.of_sink(positions, sink)
     own = replace(position, resume=note.resume, slot=note.slot)
     folder = folder_of(home.folder, sink)
     discard(folder)

@@ -1,0 +1,251 @@
+"""Reads back from the ends of partitions: to the stream's last record in each.
+
+What is not an op of the stream (a backfilled row, a transaction's marker, a foreign
+record) needs a look further back. The total time is bounded: a partition of which it
+was not enough has no last record here, and nothing is left out there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import TopicLost, WalstreamError
+from walstream.formats.debezium.decode import Envelope, EnvelopeDecoder
+from walstream.formats.debezium.position import HEADER, read_header
+from walstream.formats.op import decode
+from walstream.kafka.last_record import LastRecord, digest
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.topic_reader import TopicReader, TopicRecord
+from walstream.lsn import Lsn
+from walstream.op import CHUNK_BITS, EPOCH_S, Kind, ReplicationOp
+from walstream.telemetry import runtime
+
+ERA: Final = "walstream-era"
+"""Header of a producer's records, now and then: the rules they were sent by."""
+SOURCE: Final = "walstream-source"
+"""Header of a producer's first record in each partition: the history that it is of."""
+_NO_ERA: Final = "-"
+_ANSWER_S: Final = 10.0  # for each question to the brokers
+_AGAIN_S: Final = 0.1
+_READ_S: Final = 10.0  # for all records
+_POLL_S: Final = 0.1
+_BACK: Final = (2, 32, 512, 8192, 131_072, 1 << 40)  # offsets before the end, by turns
+_BACK_TO_ERA: Final = 8192
+_ENVELOPES: Final = EnvelopeDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The name that a record of the stream tells."""
+
+    lsn: Lsn
+    seq_id: int
+    commit_ms: int | None  # None: nobody says
+    exact: bool
+    xid: int = 0
+    deletes: bool = False
+
+
+@dataclass(slots=True)
+class Tail:
+    """End of one partition, as far as it was read."""
+
+    last: LastRecord | None = None
+    offset: int = -1  # of the first record of its name
+    era: str = ""  # the newest that a record tells; "": none does
+    era_offset: int = -1
+    _key: bytes | None = None
+    _deletes: bool = False
+    _begins: int = -1  # the first offset that was read
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether no record of the last one's name lies before what was read."""
+        return self.offset > self._begins
+
+    def is_of_others(self, rules: str) -> bool:
+        """Return whether another process sent by other rules, or told none."""
+        return self.era != rules and bool(self.era or self.offset >= 0)
+
+    def add(self, record: TopicRecord) -> None:
+        """Take in the next record."""
+        if self._begins < 0:
+            self._begins = record.offset
+        headers = {name: text for name, text in record.headers if text is not None}
+        buries = record.value is None and HEADER not in headers
+        named = None if buries else _named(record, headers)
+        if ERA in headers:
+            self.era = headers[ERA].decode("ascii", "replace")
+            self.era_offset = record.offset
+        elif SOURCE in headers and (buries or named is not None):
+            self.era = _NO_ERA  # the first record of a producer that tells none
+        if buries:
+            self._bury(record)
+        elif named is not None:
+            self._name(record, named)
+
+    def _name(self, record: TopicRecord, named: _Named) -> None:
+        last = self.last
+        if last and (named.lsn, named.seq_id) == (last.lsn, last.seq_id):
+            self.last = _joined(last, record.value)
+            return
+        self.offset, self._key, self._deletes = record.offset, record.key, named.deletes
+        self.last = None
+        if named.commit_ms is not None:
+            self.last = LastRecord(
+                named.lsn,
+                named.seq_id,
+                named.commit_ms,
+                named.exact,
+                None
+                if record.value is None
+                else digest(record.value, exact=named.exact),
+                buried=record.value is None,
+                xid=named.xid,
+            )
+
+    def _bury(self, record: TopicRecord) -> None:
+        """Take in a tombstone without a name: that of the Delete before it, if any."""
+        if self.last is not None and self._deletes and record.key == self._key:
+            self.last = _joined(self.last, None)
+
+
+def _joined(last: LastRecord, value: bytes | None) -> LastRecord:
+    """Add a record of the same name."""
+    if value is None:
+        return replace(last, buried=True)
+    return replace(last, value=last.value or digest(value, exact=last.exact))
+
+
+def _named(record: TopicRecord, headers: Mapping[str, bytes]) -> _Named | None:
+    """Return what a record of the stream tells; None: it is another."""
+    if HEADER not in headers and (op := _op(record)) is not None:
+        deletes = op.kind is Kind.DELETE
+        named = _at(record, op.lsn, op.seq_id, deletes=deletes)
+        return None if op.snapshot else named
+    if (found := _enveloped(record, headers)) is not None:
+        return _in_envelope(found)
+    if HEADER not in headers:
+        return None
+    try:
+        lsn, seq_id = read_header(headers[HEADER])
+    except ValueError:
+        return None
+    return None if seq_id >> CHUNK_BITS else _at(record, lsn, seq_id)
+
+
+def _op(record: TopicRecord) -> ReplicationOp | None:
+    try:
+        return decode(record.value or b"")
+    except WalstreamError:
+        return None
+
+
+def _in_envelope(found: Envelope) -> _Named | None:
+    op = found.op
+    if op.snapshot or not found.exact:
+        return None
+    return _Named(
+        op.lsn,
+        op.seq_id,
+        op.commit_time // 1000 + EPOCH_S * 1000,
+        exact=True,
+        xid=op.xid,
+        deletes=op.kind is Kind.DELETE,
+    )
+
+
+def _at(record: TopicRecord, lsn: Lsn, seq_id: int, *, deletes: bool = False) -> _Named:
+    """Return a name that its record's time goes with, unless that is the broker's."""
+    commit_ms = None if record.appended else record.timestamp_ms
+    return _Named(lsn, seq_id, commit_ms, exact=False, deletes=deletes)
+
+
+def _enveloped(record: TopicRecord, headers: Mapping[str, bytes]) -> Envelope | None:
+    if record.value is None:
+        return None
+    try:
+        return _ENVELOPES.read(record.value, record.key, headers)
+    except WalstreamError:
+        return None
+
+
+class TailReader:
+    """Reads the ends of partitions, of records that are committed or not."""
+
+    def __init__(self, properties: ClientProperties) -> None:
+        self._reader = TopicReader(
+            {**properties, "isolation.level": "read_uncommitted"}, timeout_s=_ANSWER_S
+        )
+
+    def bounds(self, topics: Iterable[str]) -> dict[Partition, OffsetBounds]:
+        """Return where the partitions of topics begin and end now.
+
+        One that was just created may not be known yet by the broker that is asked.
+        """
+        names = list(topics)
+        deadline = runtime.monotonic() + _ANSWER_S
+        while True:
+            try:
+                return self._reader.bounds(names)
+            except TopicLost:
+                if runtime.monotonic() > deadline:
+                    raise
+                runtime.sleep(_AGAIN_S)
+
+    def last(self, bounds: Mapping[Partition, OffsetBounds]) -> dict[Partition, Tail]:
+        """Read back to the last record in each; those without one are left out.
+
+        Nothing below a bound is read.
+        """
+        found: dict[Partition, Tail] = {}
+        left = {one: where for one, where in bounds.items() if where.first < where.end}
+        deadline = runtime.monotonic() + _READ_S
+        for back in _BACK:
+            if not left:
+                break
+            tails = self._read(left, back, deadline)
+            if tails is None:
+                break
+            for one, tail in tails.items():
+                at_bound = left[one].end - back <= left[one].first
+                if tail.is_whole or at_bound:
+                    del left[one]
+                    if tail.last is not None:
+                        found[one] = tail
+        return found
+
+    def eras(self, bounds: Mapping[Partition, OffsetBounds]) -> dict[Partition, Tail]:
+        """Read back as far as an era is told, as a rule."""
+        left = {one: where for one, where in bounds.items() if where.first < where.end}
+        deadline = runtime.monotonic() + _READ_S
+        return self._read(left, _BACK_TO_ERA, deadline) or {}
+
+    def _read(
+        self, bounds: Mapping[Partition, OffsetBounds], back: int, deadline: float
+    ) -> dict[Partition, Tail] | None:
+        """Read so many offsets to each end; None: the time was not enough."""
+        if not bounds:
+            return {}
+        tails = {one: Tail() for one in bounds}
+        self._reader.assign(
+            {one: max(where.first, where.end - back) for one, where in bounds.items()}
+        )
+        while not self._reader.reached(bounds):
+            if runtime.monotonic() > deadline:
+                return None
+            for record in self._reader.poll(_POLL_S):
+                one = Partition(record.topic, record.partition)
+                if record.offset < bounds[one].end:
+                    tails[one].add(record)
+        return tails
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
