@@ -37,6 +37,7 @@ class ChainChecker:
         cluster.appended = self.appended
         cluster.beginning = self.beginning
         coordinator.storing = self.storing
+        coordinator.found_first = self._accept
 
     def _there(self, sink: str, place: Place) -> Name:
         """Return up to where a sink has all that nobody gave up."""
@@ -99,7 +100,6 @@ class ChainChecker:
         stored = {one.topic for one in self._coordinator.offsets}
         if place.topic in begun["topics"] and place.topic not in stored:
             raise Violation(f"chain: {place} is begun again by who stored its offsets")
-        self._accept(place)
 
     # what operators do
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from walstream.sources.kafka import runner as _runner  # noqa: F401 - loaded: pa
 
 _TIMED_OUT: Final = KafkaError._MSG_TIMED_OUT
 _LOST: Final = 0.05  # share of commits whose answer is lost
+_ASKED_AGAIN_S: Final = 0.5
 
 
 class _Failed:
@@ -57,6 +59,7 @@ class RelayConsumer(SimConsumer):
         self.resets = False  # does it go on with the oldest record by itself?
         self._heard_at = 0.0  # by the broker: it takes requests in their order
         self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+        self._given: set[Place] = set()  # of which something was handed out
 
     # assignments: its callbacks take them, and let them go
 
@@ -67,6 +70,21 @@ class RelayConsumer(SimConsumer):
         for one in where:
             place = Place(one.topic, one.partition)
             self._at[place] = one.offset
+            self._given.discard(place)
+            if one.offset == OFFSET_BEGINNING:
+                self._group.began(self, place)
+                self._in_turn(partial(self._begin_first, place))
+
+    def _begin_first(self, place: Place) -> None:
+        """Take the answer which record is the first; nobody waits for one to come."""
+        if self._at.get(place) != OFFSET_BEGINNING:
+            return
+        if self._group.away:
+            again = partial(self._begin_first, place)
+            self._world.at(_ASKED_AGAIN_S, again, self.owner)
+            return
+        self._group.found_first(place)
+        self._at[place] = self._log.low.get(place, 0)
 
     def incremental_unassign(self, where: list[TopicPartition]) -> None:
         for one in where:
@@ -85,32 +103,30 @@ class RelayConsumer(SimConsumer):
         return sorted(
             place
             for place in self.owned - self._paused
-            if (at := self._at.get(place)) is not None
-            and (
-                max(0, at) < visible[place]
-                or at > visible[place]
-                or 0 <= at < low.get(place, 0)
-            )
+            if (at := self._at.get(place, OFFSET_BEGINNING)) != OFFSET_BEGINNING
+            and (at != visible[place] or at < low.get(place, 0))
         )
 
     def _taken(self, most: int) -> list[Any]:
         for place in self._readable():
             at = self._at[place]
-            if at > self._log.visible[place] or 0 <= at < self._log.low.get(place, 0):
+            if at > self._log.visible[place] or at < self._log.low.get(place, 0):
                 del self._at[place]  # it is not fetched any more
                 if not self.resets:
                     return [_Failed(place, at)]
                 self._at[place] = self._log.low.get(place, 0)
-            if at == OFFSET_BEGINNING:
-                self._group.began(self, place)
-                self._at[place] = self._log.low.get(place, 0)
-        return super()._taken(most)
+        taken = super()._taken(most)
+        self._given |= {Place(one.topic(), one.partition()) for one in taken}
+        return taken
 
     def position(self, where: list[TopicPartition]) -> list[TopicPartition]:
+        """Tell what is behind that which was handed out; at first nothing was."""
         found = []
         for one in where:
-            at = self._at.get(Place(one.topic, one.partition), OFFSET_INVALID)
-            found.append(TopicPartition(one.topic, one.partition, at))
+            place, at = Place(one.topic, one.partition), OFFSET_INVALID
+            if place in self._given:
+                at = self._at.get(place, OFFSET_INVALID)
+            found.append(TopicPartition(*place, at))
         return found
 
     # offsets, with what is kept beside them
