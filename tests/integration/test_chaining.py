@@ -295,6 +295,28 @@ def test_records_that_are_gone_are_not_jumped_over(
     )
 
 
+def test_records_that_are_gone_are_missed_where_none_was_ever_read(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    group = f"{topic_prefix}group"
+    feed.insert(1)
+    feed.flush()
+    made = chain()
+    with made:
+        copy_of(reader, 1, f"{topic_prefix}copy.public.item")
+        assert made.terminate() == 0
+    assert stored(feed.bootstrap, group, feed.topic, 3) == [1, 0, 0]
+    for number in range(5):
+        feed.insert(number, 1)
+    feed.flush()
+    TopicAdmin(feed.bootstrap).delete_before(feed.topic, 4, 1)
+    made.start().ends_with(
+        3,
+        f"topic {feed.topic!r} partition 1: the group's next offset 0 does not exist",
+        f"--topic {feed.topic}:1 --reset-offsets --to-earliest",
+    )
+
+
 def test_a_group_whose_offsets_are_gone_does_not_begin_by_itself(
     chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
 ) -> None:

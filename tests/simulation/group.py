@@ -107,9 +107,8 @@ class Coordinator:
     notes: dict[Place, str] = field(default_factory=dict)  # kept beside them
     storing: Callable[[Place, int], None] = lambda _place, _offset: None
     made: Callable[["SimConsumer"], None] = lambda _member: None
-    # a member is to begin with a partition's first record, and which one that is
-    began: Callable[["SimConsumer", Place], None] = lambda _member, _place: None
-    found_first: Callable[[Place], None] = lambda _place: None
+    # a member begins with a partition at an offset
+    began: Callable[["SimConsumer", Place, int], None] = lambda *_: None
     away_until: float = 0.0
     rebalances: int = 0
     lost: int = 0  # assignments that were others' before their member knew

@@ -18,6 +18,7 @@ SINKS: Final = ("far", "off")
 _OFFSET: Final = "offset"  # the header
 _SOURCE: Final = "walstream-source"
 _SETTLES_S: Final = 15.0  # after a topic was created again, and offsets were reset
+_NEVER: Final = (-1, 0)
 Name = tuple[int, int]
 """A topic's id, and an offset in it."""
 
@@ -37,7 +38,6 @@ class ChainChecker:
         cluster.appended = self.appended
         cluster.beginning = self.beginning
         coordinator.storing = self.storing
-        coordinator.found_first = self._accept
 
     def _there(self, sink: str, place: Place) -> Name:
         """Return up to where a sink has all that nobody gave up."""
@@ -94,12 +94,18 @@ class ChainChecker:
         if named and _SOURCE not in dict(record.headers):
             raise Violation(f"chain: nobody knows the source of {place} {offset}")
 
-    def began(self, place: Place, documents: Documents) -> None:
-        """See that nobody begins again what he knows that it was begun."""
+    def began(self, place: Place, offset: int, documents: Documents) -> None:
+        """See that nobody begins again what he knows that it was begun.
+
+        What is below was not the group's, if it knew nothing yet.
+        """
         begun = read(documents, "group") or {"topics": {}}
-        stored = {one.topic for one in self._coordinator.offsets}
-        if place.topic in begun["topics"] and place.topic not in stored:
+        known = any(one.topic == place.topic for one in self._coordinator.offsets)
+        if place.topic in begun["topics"] and not known:
             raise Violation(f"chain: {place} is begun again by who stored its offsets")
+        none = self._made_of(place), 0
+        if not known or self._accepted.get(place, _NEVER) < none:
+            self._accept(place, offset)
 
     # what operators do
 
@@ -109,15 +115,15 @@ class ChainChecker:
 
     def reset(self, place: Place) -> None:
         """Have the group go on with the oldest record that there is."""
-        self._accept(place)
+        self._accept(place, self._coordinator.log.low.get(place, 0))
         if place in self._unsettled:
             for sink in SINKS:
                 self._front.pop((sink, place), None)
             self._unsettled[place] = self._world.now + _SETTLES_S
 
-    def _accept(self, place: Place) -> None:
-        """Miss nothing of what is deleted now."""
-        name = self._made_of(place), self._coordinator.log.low.get(place, 0)
+    def _accept(self, place: Place, offset: int) -> None:
+        """Miss nothing of what is below."""
+        name = self._made_of(place), offset
         self._accepted[place] = max(name, self._accepted.get(place, name))
 
     # what has to be in the end

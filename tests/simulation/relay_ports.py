@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -23,7 +22,6 @@ from walstream.sources.kafka import runner as _runner  # noqa: F401 - loaded: pa
 
 _TIMED_OUT: Final = KafkaError._MSG_TIMED_OUT
 _LOST: Final = 0.05  # share of commits whose answer is lost
-_ASKED_AGAIN_S: Final = 0.5
 
 
 class _Failed:
@@ -60,6 +58,7 @@ class RelayConsumer(SimConsumer):
         self._heard_at = 0.0  # by the broker: it takes requests in their order
         self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
         self._given: set[Place] = set()  # of which something was handed out
+        self._asked: set[str] = set()  # topics of which it was asked where to begin
 
     # assignments: its callbacks take them, and let them go
 
@@ -68,23 +67,13 @@ class RelayConsumer(SimConsumer):
 
     def incremental_assign(self, where: list[TopicPartition]) -> None:
         for one in where:
-            place = Place(one.topic, one.partition)
-            self._at[place] = one.offset
+            place, at = Place(one.topic, one.partition), one.offset
+            if at == OFFSET_BEGINNING:  # the broker is asked at once
+                at = self._log.low.get(place, 0)
+                self._group.began(self, place, at)
+            self._at[place] = at
             self._given.discard(place)
-            if one.offset == OFFSET_BEGINNING:
-                self._group.began(self, place)
-                self._in_turn(partial(self._begin_first, place))
-
-    def _begin_first(self, place: Place) -> None:
-        """Take the answer which record is the first; nobody waits for one to come."""
-        if self._at.get(place) != OFFSET_BEGINNING:
-            return
-        if self._group.away:
-            again = partial(self._begin_first, place)
-            self._world.at(_ASKED_AGAIN_S, again, self.owner)
-            return
-        self._group.found_first(place)
-        self._at[place] = self._log.low.get(place, 0)
+        self._asked = set()
 
     def incremental_unassign(self, where: list[TopicPartition]) -> None:
         for one in where:
@@ -103,7 +92,7 @@ class RelayConsumer(SimConsumer):
         return sorted(
             place
             for place in self.owned - self._paused
-            if (at := self._at.get(place, OFFSET_BEGINNING)) != OFFSET_BEGINNING
+            if (at := self._at.get(place)) is not None
             and (at != visible[place] or at < low.get(place, 0))
         )
 
@@ -165,6 +154,10 @@ class RelayConsumer(SimConsumer):
         if self not in group.members:
             return KafkaError(KafkaError.UNKNOWN_MEMBER_ID, "it is no member")
         for one in offsets:
+            if one.topic in self._asked:
+                place = Place(one.topic, one.partition)
+                group.began(self, place, one.offset)
+        for one in offsets:
             place = Place(one.topic, one.partition)
             group.storing(place, one.offset)
             group.offsets[place] = one.offset
@@ -172,6 +165,22 @@ class RelayConsumer(SimConsumer):
         if self._world.random.random() < _LOST:
             return KafkaError(KafkaError.REQUEST_TIMED_OUT, "the answer is lost")
         return None
+
+    def offsets_for_times(
+        self, partitions: list[TopicPartition], timeout: float
+    ) -> list[TopicPartition]:
+        """Tell where the records that there are begin."""
+        self._world.port("offsets for times")
+        if self._group.away:
+            self._world.wait(lambda: False, timeout)
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "timed out"))
+        found = []
+        for one in partitions:
+            assert one.offset == OFFSET_BEGINNING
+            self._asked.add(one.topic)
+            low = self._log.low.get(Place(one.topic, one.partition), 0)
+            found.append(TopicPartition(one.topic, one.partition, low))
+        return found
 
     def committed(
         self, partitions: list[TopicPartition], timeout: float

@@ -2,7 +2,12 @@
 
 from typing import Any
 
+from confluent_kafka import OFFSET_BEGINNING, Consumer
+
 from walstream.kafka import group
+from walstream.kafka.group import StoredOffset
+from walstream.kafka.group_start import GroupStart
+from walstream.kafka.offsets import Partition
 from walstream.sources.kafka.assignment import Assignment
 from walstream.sources.kafka.offset_ledger import Offsets
 from walstream.sources.kafka.offset_metadata import OffsetMetadata, read
@@ -49,3 +54,24 @@ def deleted_passed_over() -> Patch:
 
 def begun_again() -> Patch:
     return ReadTopics, "begins", lambda *_: ""
+
+
+def beginnings_not_stored() -> Patch:
+    """Leave it to the client to begin, again with each member until a record came."""
+
+    def patched(
+        self: GroupStart, consumer: Consumer, where: Any
+    ) -> dict[Partition, StoredOffset]:
+        return self._stored(consumer, where)
+
+    return GroupStart, "begun", patched
+
+
+def begins_wherever() -> Patch:
+    return (
+        GroupStart,
+        "first",
+        lambda _self, stored, _place: (
+            OFFSET_BEGINNING if stored.offset is None else stored.offset
+        ),
+    )

@@ -190,10 +190,10 @@ class Relays:
         self.world.note(what)
         STEPS[what](self)
 
-    def _began(self, client: SimConsumer, place: Place) -> None:
+    def _began(self, client: SimConsumer, place: Place, offset: int) -> None:
         (relay,) = (one for one in self.all if one.client is client)
         folder = f"/nowhere/{relay.state}/app"
-        self.checker.began(place, self.disk.folders.get(folder, {}))
+        self.checker.began(place, offset, self.disk.folders.get(folder, {}))
 
     def _made(self, client: SimConsumer) -> None:
         for relay in self.all:

@@ -298,6 +298,11 @@ RULES: Final = {
     "a relay whose offsets are gone does not begin again": Rule(
         (relay_rules.begun_again,), frozenset(("forget offsets",)), part="relays"
     ),
+    "a relay's group stores where it begins": Rule(
+        (relay_rules.beginnings_not_stored, relay_rules.begins_wherever),
+        frozenset(("retention",)),
+        part="relays",
+    ),
     "a mirror writes nothing older over a row": Rule(
         (group_rules.older_rows_written,), part="members"
     ),

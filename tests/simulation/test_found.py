@@ -22,6 +22,12 @@ FOUND: Final = {
         '"faults":[],"kills":[],"freezes":[],'
         '"ddl":[[0.3005,"detach"],[0.9704,"drop and add table"]]}'
     ),
+    # where a relay began was not stored: of a partition that it found empty nobody
+    # knew what was deleted before it was read
+    "deleted before a first record was relayed": (
+        '{"seed":105,"commits":[[2.6434,545659014]],"faults":[],"kills":[],'
+        '"freezes":[],"relays":[[0.0286,"freeze at a call"],[0.1599,"retention"]]}'
+    ),
 }
 
 

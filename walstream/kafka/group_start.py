@@ -1,6 +1,7 @@
 """Start of a member in its assigned partitions, by the group's offsets.
 
-A topic of which the group knows nothing is begun whole, and that is stored at once.
+A topic of which the group knows nothing is begun whole, and that is stored at once: of
+a partition without an offset nobody could tell what was deleted before it was read.
 """
 
 from typing import Final
@@ -68,7 +69,7 @@ class GroupStart:
                 hint="store one for the group, or remove the property: the group then "
                 "starts with the oldest record",
             )
-        return OFFSET_BEGINNING
+        return 0  # the partition was added: a jump over what was deleted must show
 
     def _stored(
         self, consumer: Consumer, where: list[TopicPartition]
@@ -99,19 +100,20 @@ class GroupStart:
         Where it does, a partition was added: it is read from its first record on.
         """
         numbers = partitions(self._given, self._group, topic, _ASK_S)
-        latest = self._begin in _LATEST
-        where = [TopicPartition(topic, number, OFFSET_END) for number in numbers]
+        begin = OFFSET_END if self._begin in _LATEST else OFFSET_BEGINNING
+        where = [TopicPartition(topic, number, begin) for number in numbers]
         # before the group is asked: who began it meanwhile has a word in its offsets
-        ends = consumer.offsets_for_times(where, timeout=_ASK_S) if latest else []
+        asked = [] if self._begin == _ERROR else where
+        firsts = consumer.offsets_for_times(asked, timeout=_ASK_S) if asked else []
         known = self._stored(consumer, where).values()
         if any(one.offset is not None for one in known):
             return
         note = self._who.begins(topic)
-        for one in ends:
+        for one in firsts:
             if one.error is not None:
                 raise KafkaException(one.error)
         found = {
-            Partition(one.topic, one.partition): (one.offset, note) for one in ends
+            Partition(one.topic, one.partition): (one.offset, note) for one in firsts
         }
-        # at once: what comes now is read, whatever happens
+        # at once: what comes now is read, or its deletion noticed, whatever happens
         self._storing.store(consumer, found, wait=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.support.servers.mock_kafka import PARTITIONS, Mocked
 from walstream.errors import HistoryError, WalstreamError
@@ -71,12 +71,10 @@ def test_a_partition_that_the_group_knows_goes_on_there(begin: str) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"auto.offset.reset": "latest"}])
-def test_a_partition_that_came_later_is_read_from_its_first_record(
+def test_of_a_partition_that_came_later_no_record_is_jumped_over(
     given: dict[str, Any],
 ) -> None:
-    assert (
-        start("g", None, **given).first(StoredOffset(None), PLACE) == OFFSET_BEGINNING
-    )
+    assert start("g", None, **given).first(StoredOffset(None), PLACE) == 0
 
 
 def test_who_wants_an_error_gets_one_that_names_the_partition() -> None:
@@ -103,8 +101,18 @@ def test_the_latest_are_stored_of_all_partitions_before_one_is_read(
     assert who.begun == [TOPIC]  # by the first
 
 
-def test_the_earliest_need_no_offset(kafka: Mocked) -> None:
+def test_the_earliest_are_stored_too_or_nobody_misses_what_is_deleted(
+    kafka: Mocked,
+) -> None:
     who = Beginner()
-    found = begun(kafka, "earliest", "earliest", who, 0, 1)
-    assert set(found.values()) == {StoredOffset(None)}
+    found = begun(kafka, "earliest", "earliest", who, 1)
+    assert found == {PLACE: StoredOffset(0, "note")}
+    others = [number for number in range(PARTITIONS) if number != PLACE.number]
+    found = begun(kafka, "earliest", "earliest", who, *others)
+    assert set(found.values()) == {StoredOffset(0, "note")}
     assert who.begun == [TOPIC]
+
+
+def test_who_wants_an_error_begins_nothing(kafka: Mocked) -> None:
+    found = begun(kafka, "error", "error", Beginner(), 1)
+    assert found == {PLACE: StoredOffset(None)}
