@@ -55,8 +55,11 @@ class GroupStart:
         unknown = {place.topic for place, one in stored.items() if one.offset is None}
         for topic in sorted(unknown):
             self._begin_topic(consumer, topic)
-        # another member may have begun one meanwhile
-        return self._stored(consumer, where) if unknown else stored
+        if unknown:  # another member may have begun one meanwhile
+            stored = self._stored(consumer, where)
+        known = {place.topic for place, one in stored.items() if one.offset is not None}
+        self._storing.see_begun(known)
+        return stored
 
     def first(self, stored: StoredOffset, place: Partition) -> int:
         """Return where to start: never beyond what the group has not read."""

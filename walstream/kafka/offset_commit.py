@@ -101,8 +101,12 @@ class OffsetCommit:
         found, self._unstored = self._unstored, set()
         return found
 
+    def see_begun(self, topics: Iterable[str]) -> None:
+        """Note that the group has offsets of these, whoever stored them."""
+        self._begun.update(topics)
+
     def take_begun(self) -> set[str]:
-        """Return the topics of which some offset was stored since then."""
+        """Return the topics of which the group was seen to have offsets since then."""
         found, self._begun = self._begun, set()
         return found
 

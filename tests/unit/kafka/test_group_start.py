@@ -116,3 +116,17 @@ def test_the_earliest_are_stored_too_or_nobody_misses_what_is_deleted(
 def test_who_wants_an_error_begins_nothing(kafka: Mocked) -> None:
     found = begun(kafka, "error", "error", Beginner(), 1)
     assert found == {PLACE: StoredOffset(None)}
+
+
+def test_a_topic_that_another_member_began_is_known_to_be_begun(kafka: Mocked) -> None:
+    begun(kafka, "others", "earliest", Beginner(), 1)
+    storing = OffsetCommit("others", unstorable)
+    given = {"bootstrap.servers": kafka.bootstrap}
+    consumer = Consumer({**given, "group.id": "others"})
+    try:
+        where = [TopicPartition(TOPIC, 1)]
+        GroupStart(dict(given), "others", Beginner(), storing).begun(consumer, where)
+    finally:
+        consumer.close()
+    assert storing.take_begun() == {TOPIC}
+    assert storing.take_begun() == set()
