@@ -107,7 +107,7 @@ def test_events_go_where_they_say_whatever_the_format_is(
     assert order.timestamp == round(AN_HOUR_AGO * 1000)
     headers = {name: value for name, value in order.headers if name != "id"}
     assert headers.pop("walstream-source")
-    assert headers.pop("walstream-era")
+    headers.pop("walstream-era", None)  # of formats that tell names
     assert headers.keys() == {"eventType", "who"}
     assert headers["eventType"] == b"Made"
     assert len(headers["who"]) == 64

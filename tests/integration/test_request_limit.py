@@ -16,6 +16,7 @@ from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.operator import Operator, found
 from tests.support.programs.walstream import Walstream
+from walstream.records.record_size import RECORD_OVERHEAD
 from walstream.testing.servers import LocalKafka
 
 REQUEST = 2_000_000  # bytes, of the brokers
@@ -90,7 +91,7 @@ def test_the_largest_record_that_is_taken_passes(
     database.execute("INSERT INTO t VALUES (1, '')")
     with Reader(narrow.bootstrap, PREFIX) as reader:
         around = len(reader.count(1)[0].value)
-        room = REQUEST - 1024 - len("walstream") - 200 - len('["2"]')
+        room = REQUEST - 1024 - len("walstream") - RECORD_OVERHEAD - len('["2"]')
         database.execute("INSERT INTO t VALUES (2, repeat('x', %s))", room - around)
         assert len(reader.count(2)[1].value) > REQUEST - 1500
     database.execute("INSERT INTO t VALUES (3, repeat('x', %s))", room)

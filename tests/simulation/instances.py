@@ -64,6 +64,7 @@ class Instances:
     """The instances of one source, in a world of their own."""
 
     def __init__(self, schedule: "Schedule") -> None:
+        self.schedule = schedule
         self.world = world = World(schedule.seed)
         tables = [SimTable(101 + at, name) for at, name in enumerate(_TABLES)]
         self.server: SimServer = SimServer(world, tables)
@@ -111,7 +112,9 @@ class Instances:
         instance.thawed = -1.0
         with world.owned(process):
             instance.stop = stop = stop_of(world)
-        config = configuration(state=instance.state, detach_after="1h")
+        config = configuration(
+            state=instance.state, detach_after="1h", skip=self.schedule.skips
+        )
 
         def run() -> None:
             try:
@@ -321,7 +324,7 @@ def made(schedule: "Schedule") -> Instances:
     """Make the instances of a schedule; the ports have to be `installed`."""
     them = Instances(schedule)
     parts.server, parts.cluster, parts.disk = them.server, them.cluster, them.disk
-    parts.config = configuration()
+    parts.config = configuration(skip=schedule.skips)
     return them
 
 
