@@ -15,11 +15,13 @@ from tests.simulation.real.course import Course
 from tests.simulation.real.producing import Producing, Side
 from tests.simulation.real.servers import Broker, database, programmed
 from tests.simulation.real.simulated import Simulated
+from tests.simulation.world import Violation
 from walstream.testing.servers import LocalPostgres
 
 
 @contextmanager
 def _of(seed: int) -> Iterator[None]:
+    Violation.first = ""  # of another schedule, which was to violate something
     try:
         yield
     except BaseException as error:
