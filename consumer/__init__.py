@@ -12,6 +12,7 @@ from consumer.errors import (
     ConsumerStopped,
     ForeignSource,
     HandlerFailed,
+    Incomplete,
     PoisonRecord,
     TopicReplaced,
     TransactionEnded,
@@ -28,11 +29,14 @@ from consumer.handler import (
 )
 from consumer.idempotent import IdempotentConsumer
 from consumer.metrics import Measure, Metrics
-from consumer.mirror import MirrorError, PostgresMirror
+from consumer.mirror import MirrorError, PostgresMirror, TransactionMirror
 from consumer.op import ConsumerRecord, Op
 from consumer.router import BasicRouter, IdempotentRouter
 from consumer.row_message import BadMessage, RowMessage, verify
+from consumer.transactions import TransactionConsumer
 from consumer.values import AbsentColumn, Values
+from consumer.whole.application import TransactionApplication
+from consumer.whole.transaction import WholeTransaction
 from walstream.op import Kind, Table
 
 __all__ = [
@@ -52,6 +56,7 @@ __all__ = [
     "IdempotentBatchApplication",
     "IdempotentConsumer",
     "IdempotentRouter",
+    "Incomplete",
     "Kind",
     "Measure",
     "Metrics",
@@ -69,7 +74,11 @@ __all__ = [
     "Table",
     "TopicReplaced",
     "Transaction",
+    "TransactionApplication",
+    "TransactionConsumer",
     "TransactionEnded",
+    "TransactionMirror",
     "Values",
+    "WholeTransaction",
     "verify",
 ]

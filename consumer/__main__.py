@@ -17,10 +17,11 @@ from psycopg.conninfo import conninfo_to_dict
 from consumer.basic import BasicConsumer
 from consumer.handler import BasicHandler
 from consumer.idempotent import IdempotentConsumer
-from consumer.mirror import PostgresMirror
+from consumer.mirror import PostgresMirror, TransactionMirror
 from consumer.op import ConsumerRecord, Op
 from consumer.state.connection import refusal
 from consumer.tail import line, other_line
+from consumer.transactions import TransactionConsumer
 from walstream.errors import ConfigError, WalstreamError
 from walstream.formats.debezium.options import UNAVAILABLE
 from walstream.telemetry import runtime
@@ -132,6 +133,9 @@ def _mirror(options: argparse.Namespace) -> None:
     if not options.target:
         raise ConfigError("no target", hint=f"--target DSN, or {_DSN_VARIABLE}")
     conninfo_to_dict(options.target)  # raises ProgrammingError
+    if options.transactions is not None:
+        _transaction_mirror(options)
+        return
     mirror = PostgresMirror(
         options.target,
         tables=options.table or ["*"],
@@ -148,6 +152,25 @@ def _mirror(options: argparse.Namespace) -> None:
         accept_source=options.accept_source,
         unavailable=options.unavailable,
         connections=options.connections,
+    ).run()
+
+
+def _transaction_mirror(options: argparse.Namespace) -> None:
+    mirror = TransactionMirror(
+        options.target,
+        tables=options.table or ["*"],
+        skip_truncates=options.skip_truncates,
+    )
+    TransactionConsumer(
+        mirror,
+        options.target,
+        group=options.group,
+        topics=options.topic,
+        transactions=options.transactions,
+        kafka=_kafka(options),
+        memory=options.memory << 20,
+        accept_source=options.accept_source,
+        unavailable=options.unavailable,
     ).run()
 
 
@@ -228,6 +251,18 @@ def _mirror_arguments(verb: argparse.ArgumentParser) -> None:
         default=8,
         metavar="N",
         help="maximum number of sessions with the target; default: 8",
+    )
+    verb.add_argument(
+        "--transactions",
+        metavar="TOPIC",
+        help="apply whole transactions in their order; TOPIC tells them (txinfo)",
+    )
+    verb.add_argument(
+        "--memory",
+        type=_at_least_one,
+        default=64,
+        metavar="MB",
+        help="of ops that wait for --transactions, in memory; default: 64",
     )
     verb.add_argument(
         "--accept-source", help="continue with this source, as the error prints it"

@@ -52,3 +52,7 @@ class TopicReplaced(ConsumerStopped, HistoryError):
 
 class BarrierTimeout(ConsumerStopped):
     """A TRUNCATE waited too long for other partitions to reach it."""
+
+
+class Incomplete(ConsumerStopped, HistoryError):
+    """Records of a transaction are gone: it cannot be handled whole."""

@@ -1,20 +1,15 @@
 """A member of a consumer group: how it runs and stops, whatever it does with ops."""
 
-import logging
-import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final, Self
+from collections.abc import Sequence
+from typing import Self
 
 from consumer.group.assigned_partition import AssignedPartition, Place, Work
 from consumer.group.fetcher import Fetcher
 from consumer.group.settings import ClientProperties, consumer_settings
+from consumer.group.stop_signals import stopping_at_signals
 from consumer.name_pattern import is_pattern
-
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-_log = logging.getLogger(__name__)
 
 
 class GroupMember(ABC):
@@ -50,7 +45,7 @@ class GroupMember(ABC):
         self._at_rest.clear()
         self._runner = threading.get_ident()
         try:
-            with self._signals():
+            with stopping_at_signals(self.stop):
                 self._prepare()
                 self._fetcher = Fetcher(
                     self._settings,
@@ -93,26 +88,3 @@ class GroupMember(ABC):
 
     def _release(self) -> None:  # noqa: B027 - likewise
         """Let go of what is left; a handler that did not return may still run."""
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.getsignal(number) for number in _SIGNALS}
-
-        def restore() -> None:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-        def stop(number: int, _: object) -> None:
-            _log.info("stopping after %s", signal.Signals(number).name)
-            restore()  # a second one ends the process
-            self.stop()
-
-        for number in _SIGNALS:
-            signal.signal(number, stop)
-        try:
-            yield
-        finally:
-            restore()

@@ -2,5 +2,6 @@
 
 from consumer.mirror.application import PostgresMirror
 from consumer.mirror.errors import MirrorError
+from consumer.mirror.transaction_mirror import TransactionMirror
 
-__all__ = ["MirrorError", "PostgresMirror"]
+__all__ = ["MirrorError", "PostgresMirror", "TransactionMirror"]

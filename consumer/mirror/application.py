@@ -58,6 +58,9 @@ class PostgresMirror:
     together.
     """
 
+    # else a constraint refuses where nobody can tell which op it was
+    _checks_each = True
+
     def __init__(
         self,
         target_dsn: str,
@@ -90,9 +93,12 @@ class PostgresMirror:
                 return
             with psycopg.connect(self._dsn, autocommit=True) as connection:
                 self._order.prepare(connection)
-                refuse_cascades(connection, self._wanted)
-                warn(connection, self._wanted)
+                self._look_at(connection)
                 self._started = connection.execute(_SAME).fetchone()
+
+    def _look_at(self, connection: psycopg.Connection[Any]) -> None:
+        refuse_cascades(connection, self._wanted)
+        warn(connection, self._wanted)
 
     def begin_consuming(self) -> None:
         """Be started by a consumer, which waits while the target is away."""
@@ -127,7 +133,7 @@ class PostgresMirror:
         self._begun.add(tx)
         if len(ops) <= 1:
             return
-        self._later[tx] = Later(self._insert_missing)
+        self._later[tx] = self._collector()
         if self._order.off:
             return
         if not self._checked:
@@ -137,6 +143,9 @@ class PostgresMirror:
         except psycopg.Error:
             self._shapes.clear()  # what they know may be rolled back with it
             raise
+
+    def _collector(self) -> Later:
+        return Later(self._insert_missing)
 
     def end_batch(self, tx: Transaction) -> None:
         """Write the positions that the batch moved; its transaction is to commit."""
@@ -176,7 +185,7 @@ class PostgresMirror:
         if servers_own(op):
             raise stop(op, "the server's own tables are not mirrored")
         shape = self._shape(tx, op)
-        if shape.deferred:  # else it refuses where nobody can tell which op it was
+        if shape.deferred and self._checks_each:
             tx.execute(_NOW)
         if not shape.key:
             self._order.see_keyless(shape, op)

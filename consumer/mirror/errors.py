@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 
 from consumer.handler import Fatal, Retry
 from consumer.op import Op
@@ -90,9 +90,10 @@ def translate(
     if error.diag.source_function == _HIDES_ROWS:
         return stop(op, f"row-level security hides its rows ({state})", _BYPASS)
     what = _said(error)
-    if isinstance(error, _CURABLE):
-        return wait(patience, op, what, _hint(error))
-    return stop(op, what, _hint(error))
+    hint = _hint(error, whole=not patience.limit_s)
+    if isinstance(error, _CURABLE) and patience.limit_s:
+        return wait(patience, op, what, hint)
+    return stop(op, what, hint)
 
 
 def _said(error: psycopg.Error) -> str:
@@ -106,9 +107,15 @@ def _said(error: psycopg.Error) -> str:
     return f"the target refuses it: {type(error).__name__} ({error.sqlstate}{about})"
 
 
-def _hint(error: psycopg.Error) -> str:
+def _hint(error: psycopg.Error, *, whole: bool) -> str:
     constraint = error.diag.constraint_name
     match error:
+        case errors.ForeignKeyViolation() | errors.RestrictViolation() if whole:
+            return (
+                "the source checks it behind a statement, the mirror behind each row:"
+                f" ALTER TABLE {_names(error.diag.schema_name, error.diag.table_name)}"
+                f" ALTER CONSTRAINT {_names(constraint)} DEFERRABLE;"
+            )
         case errors.ForeignKeyViolation() | errors.RestrictViolation():
             return (
                 f"the other row did not arrive: drop {constraint} in the target, or"
@@ -124,3 +131,7 @@ def _hint(error: psycopg.Error) -> str:
             return "grant SELECT, INSERT, UPDATE, DELETE, TRUNCATE to the dsn's role"
         case _:
             return "make the target's table like the source's"
+
+
+def _names(*names: str | None) -> str:
+    return sql.Identifier(*(name or "" for name in names)).as_string()

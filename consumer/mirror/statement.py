@@ -147,6 +147,12 @@ def empty(shape: TargetTable) -> str:
     return f"TRUNCATE {only}{_table(shape)}"
 
 
+def empty_together(shapes: Sequence[TargetTable]) -> str:
+    """Empty tables that may reference each other."""
+    names = (f"{'' if one.partitioned else 'ONLY '}{_table(one)}" for one in shapes)
+    return f"TRUNCATE {', '.join(names)}"
+
+
 def _one(shape: TargetTable, where: Where, what: str = "tableoid, ctid") -> str:
     conditions = [_matches(shape, column, null=null) for column, null in where]
     return (

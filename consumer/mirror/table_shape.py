@@ -129,6 +129,16 @@ SELECT DISTINCT n.nspname, c.relname, format('ALTER TABLE %s DROP CONSTRAINT %I;
   JOIN pg_namespace n ON n.oid = c.relnamespace
  ORDER BY 3, 1, 2
 """
+_STRICT: Final = """
+SELECT DISTINCT n.nspname, c.relname,
+       format('ALTER TABLE %s ALTER CONSTRAINT %I DEFERRABLE;',
+         r.conrelid::regclass, r.conname)
+  FROM pg_constraint r JOIN pg_class c ON c.oid = r.conrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE r.contype = 'f' AND NOT r.condeferrable AND r.conparentid = 0
+   AND current_setting('session_replication_role') <> 'replica'
+ ORDER BY 3
+"""
 # types whose = PostgreSQL may answer from an index; the exact comparison is by text
 _INDEXED_OIDS: Final = frozenset({16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1114, 1184})
 
@@ -261,6 +271,15 @@ def hazards(connection: Connection) -> Iterable[Hazard]:
     """Name what of the target may refuse or double a change."""
     with _asking(connection) as cursor:
         return [Hazard(*row) for row in cursor.execute(_HAZARDS).fetchall()]
+
+
+def strict_keys(
+    connection: Connection, wanted: Callable[[str, str], bool]
+) -> list[str]:
+    """Return what makes foreign keys deferrable that are not."""
+    with _asking(connection) as cursor:
+        found = cursor.execute(_STRICT).fetchall()
+    return [cure for schema, name, cure in found if wanted(schema, name)]
 
 
 def cascades(connection: Connection, wanted: Callable[[str, str], bool]) -> list[str]:

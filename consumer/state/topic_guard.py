@@ -3,8 +3,9 @@
 import logging
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from confluent_kafka import (
@@ -22,7 +23,7 @@ from consumer.errors import TopicReplaced
 from consumer.group.assigned_partition import Place
 from consumer.group.settings import ClientProperties, admin_settings
 from consumer.state.schema import reset
-from walstream.errors import Transient
+from walstream.errors import Repair, Transient
 from walstream.telemetry import runtime
 
 _TIMEOUT_S: Final = 10.0
@@ -57,7 +58,14 @@ class TopicGuard:
     would take long.
     """
 
-    def __init__(self, settings: ClientProperties, group: str) -> None:
+    def __init__(
+        self,
+        settings: ClientProperties,
+        group: str,
+        forget: Callable[[str], Repair] | None = None,
+    ) -> None:
+        """`forget` is how the group forgets a topic; by default one by partitions."""
+        self._forget = forget or partial(reset, group)
         self._settings = admin_settings(settings)
         self._group = group
         self._admin: AdminClient | None = None
@@ -120,8 +128,8 @@ class TopicGuard:
         return TopicReplaced(
             f"{place} {fact}, but group {self._group} would continue at {offset}",
             hint="backfill the tables again, and make the group forget the topic;"
-            " in the application's database:\n" + reset(self._group, place.topic).sql,
-            repair=reset(self._group, place.topic),
+            " in the application's database:\n" + self._forget(place.topic).sql,
+            repair=self._forget(place.topic),
         ).at(*place, -1 if offset is None else offset)
 
     def _connected(self) -> AdminClient:

@@ -61,6 +61,46 @@ DRIVEN_BY = {
         "integration/test_consumer_idempotent.py: "
         "test_a_replay_from_the_first_record_changes_nothing"
     ),
+    "consumer/transactions.py": (
+        "integration/test_consumer_transactions.py: "
+        "test_a_restart_repeats_nothing_and_a_replay_neither"
+    ),
+    "consumer/whole/due.py": (
+        "integration/test_consumer_transactions.py: "
+        "test_backfilled_rows_come_behind_what_they_saw_and_before_the_next"
+    ),
+    "consumer/whole/group_state.py": (
+        "integration/test_consumer_transactions.py: "
+        "test_of_two_processes_of_a_group_one_takes_effect"
+    ),
+    "consumer/whole/intake.py": (
+        "integration/test_consumer_transactions.py: "
+        "test_another_source_waits_until_it_is_accepted"
+    ),
+    "consumer/whole/lane.py": "property/test_whole_transactions.py",
+    "consumer/whole/open_transaction.py": "property/test_whole_transactions.py",
+    "consumer/whole/partition_reader.py": (
+        "integration/test_consumer_transactions.py: "
+        "test_a_topic_that_comes_is_read_from_its_first_transaction_on"
+    ),
+    "consumer/whole/reader_session.py": (
+        "integration/test_consumer_transactions.py: "
+        "test_a_record_that_is_gone_stops_it_and_the_repair_goes_on"
+    ),
+    "consumer/whole/target_session.py": (
+        "integration/test_consumer_transactions.py: "
+        "test_a_session_that_is_ended_at_any_moment_repeats_and_loses_nothing"
+    ),
+    "consumer/whole/transaction.py": (
+        "integration/test_consumer_transactions.py: WholeTransaction"
+    ),
+    "consumer/group/stop_signals.py": (
+        "unit/consumer/test___main__.py: "
+        "test_a_target_that_does_not_answer_is_told_and_waited_for"
+    ),
+    "consumer/mirror/transaction_mirror.py": (
+        "integration/test_transaction_mirror_ops.py: TransactionMirror"
+    ),
     "consumer/metrics.py": "integration/test_consumer_basic.py: Measure",
     "consumer/mirror/application.py": "integration/test_mirror_ops.py: PostgresMirror",
     "consumer/mirror/envelope.py": (

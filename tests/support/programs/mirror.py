@@ -16,8 +16,14 @@ class Mirror:
     """The mirror of some topics in a process; killed and started again at will."""
 
     def __init__(
-        self, target: str, bootstrap: str, topics: Sequence[str], folder: Path
+        self,
+        target: str,
+        bootstrap: str,
+        topics: Sequence[str],
+        folder: Path,
+        *more: str,
     ) -> None:
+        """`more` are arguments of the command."""
         self._log_path = folder / "mirror.log"
         self._command = [
             *(sys.executable, "-m", "consumer", "mirror", *topics),
@@ -30,6 +36,7 @@ class Mirror:
             ),
             # a member that comes back is the same: no wait for its session's end
             *("-X", "group.instance.id=mirror", "-v"),
+            *more,
         ]
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None

@@ -14,10 +14,14 @@ import consumer
 from consumer import pg_catalog
 from consumer.pg_catalog import ABOVE, IS, JOINED, unnest
 
-# asked where the path is pinned, or by an operator
+# asked where the path is pinned, by an operator, or of SQLite
 PINNED: Final = {
     "state/schema.py": {"reset"},
-    "mirror/table_shape.py": {"_COLUMNS", "_KEY", "_HAZARDS", "_CASCADES"},
+    "mirror/table_shape.py": {
+        *("_COLUMNS", "_KEY", "_HAZARDS", "_CASCADES", "_STRICT"),
+    },
+    "whole/group_state.py": {"pass_by", "forget"},
+    "whole/pile.py": {"_ADD", "_READ", "_HAS", "_COUNT", "_FORGET"},
     "mirror/position_store.py": {"_COLUMNS"},
     "mirror/envelope_fit.py": {"_TYPES"},
 }

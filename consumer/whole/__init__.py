@@ -1,0 +1,1 @@
+"""Whole transactions: how a reader of many partitions puts them together again."""

@@ -1,0 +1,151 @@
+"""The application's database: each whole transaction in one of its own, or not at all.
+
+What the handler writes and the group's position commit together.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from consumer.errors import ConsumerStopped, HandlerFailed, TransactionEnded
+from consumer.group.assigned_partition import Place
+from consumer.handler import Fatal, Transaction, unfinished
+from consumer.state.batch import Locked, Moved
+from consumer.state.connection import connect, passes
+from consumer.state.position import SnapshotChunk
+from consumer.whole.application import TransactionHandler
+from consumer.whole.due import Due
+from consumer.whole.group_state import GroupRow, GroupState
+from consumer.whole.transaction import WholeTransaction
+from walstream.lsn import Lsn, show
+
+_OF_THE_WRITES: Final = (
+    psycopg.IntegrityError,
+    psycopg.DataError,
+    psycopg.ProgrammingError,
+    psycopg.NotSupportedError,
+)
+
+
+class TargetSession:
+    """A session with the database, connected when it is needed."""
+
+    def __init__(
+        self, dsn: str, state: GroupState, handler: TransactionHandler
+    ) -> None:
+        self._dsn = dsn
+        self._state = state
+        self._handler = handler
+        self._tx: psycopg.Connection[Any] | None = None
+
+    @property
+    def tx(self) -> Transaction:
+        """The session; psycopg.OperationalError where the server does not answer."""
+        if self._tx is None or self._tx.closed:
+            self._tx = connect(self._dsn, self._state.group)
+        return self._tx
+
+    def close(self) -> None:
+        if self._tx is not None:
+            self._tx.close()
+            self._tx = None
+
+    def make(self) -> None:
+        self._state.make(self.tx)
+
+    def read(self) -> tuple[GroupRow, Mapping[Place, Lsn]]:
+        """Return the state, and the newest snapshots of which rows took effect."""
+        tx = self.tx
+        with tx.transaction():
+            return self._state.read(tx), self._state.reach(tx)
+
+    def index_of(self, place: Place, chunk: SnapshotChunk) -> int:
+        """Return the last row of a chunk that took effect."""
+        return self._state.read_chunk(self.tx, place, chunk)
+
+    def handle(self, due: Due, before: GroupRow, after: GroupRow) -> GroupRow:
+        """Handle what is due, and move the state; return what it is then.
+
+        Raise Locked or Moved where another process of the group works or has worked,
+        and Moved where nobody knows what was committed; or raise what the handler did,
+        or the commit.
+        """
+        tx, xid = self.tx, None
+        try:
+            with tx.transaction():
+                xid = self._lock(tx)
+                self._call(tx, due.whole)
+                for place, chunks in due.chunks.items():
+                    self._state.keep_chunks(tx, place, chunks)
+                return self._move(tx, xid, before, after)
+        except ConsumerStopped:
+            raise
+        except Exception:
+            if tx.closed:
+                raise Moved from None  # nobody knows whether it was committed
+            raise
+
+    def keep(
+        self, before: GroupRow, after: GroupRow, *, forget: bool = False
+    ) -> GroupRow:
+        """Move the state alone; with `forget`, to another source."""
+        tx = self.tx
+        with tx.transaction():
+            xid = self._lock(tx)
+            if forget:
+                self._state.forget_chunks(tx)
+            return self._move(tx, xid, before, after)
+
+    def passes(self, error: BaseException) -> bool:
+        """Return whether the same, done again, may succeed."""
+        if self._tx is None or self._tx.closed:
+            return isinstance(error, psycopg.OperationalError)
+        return passes(error, self._tx)
+
+    def _lock(self, tx: Transaction) -> str:
+        xid = self._state.lock(tx)
+        if xid is None:
+            raise Locked
+        return xid
+
+    def _move(
+        self, tx: Transaction, xid: str, before: GroupRow, after: GroupRow
+    ) -> GroupRow:
+        moved = self._state.move(tx, xid, before, after)
+        if moved is None:
+            raise Moved
+        return moved
+
+    def _call(self, tx: Transaction, whole: WholeTransaction) -> None:
+        returned = self._handler(tx, whole)
+        reason = unfinished(returned)
+        if reason is not None:
+            raise Fatal(reason)
+        if tx.closed:
+            raise Moved
+        if tx.info.transaction_status is not TransactionStatus.INTRANS:
+            raise TransactionEnded(
+                f"the handler ended its transaction, or left it failed, at {whole!r}",
+                hint="raise the error, or run what may fail inside:"
+                " with tx.transaction():",
+            ).on("", whole.lsn, 0)
+
+
+def failed(whole: WholeTransaction, cause: BaseException) -> HandlerFailed:
+    """Make the error of what a handler raised, or its writes at the commit."""
+    inner = cause.cause if isinstance(cause, Fatal) else cause
+    name = inner if isinstance(inner, str) else type(inner).__name__
+    if inner is None:
+        name = "Fatal"
+    if isinstance(inner, _OF_THE_WRITES):
+        constraint = inner.diag.constraint_name
+        name += f", {inner.sqlstate}" + (
+            f", constraint {constraint}" * bool(constraint)
+        )
+    error = HandlerFailed(
+        f"the handler failed ({name}) at {whole!r}, lsn {whole.lsn} ({show(whole.lsn)})"
+    ).on("", whole.lsn, 0)
+    error.__cause__ = inner if isinstance(inner, BaseException) else cause
+    return error
