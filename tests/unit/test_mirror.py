@@ -410,6 +410,13 @@ DRIVEN_BY = {
     "walstream/status/lookup/postgres.py": (
         "integration/test_status.py: test_before_while_and_after_a_run"
     ),
+    "walstream/status/positions/audit.py": (
+        "integration/test_positions_audit.py: "
+        "test_what_a_killed_one_delivered_is_left_out"
+    ),
+    "walstream/status/positions/audit_model.py": (
+        "unit/status/positions/test_audit_sum.py"
+    ),
     "walstream/status/positions/kafka.py": (
         'integration/test_chaining.py: "positions", "show"'
     ),

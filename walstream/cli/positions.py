@@ -1,4 +1,4 @@
-"""`walstream positions`: shows, rewinds and resets the sources' positions."""
+"""`walstream positions`: shows, audits, rewinds and resets the sources' positions."""
 
 import contextlib
 import sys
@@ -17,6 +17,7 @@ from walstream.admin.rewind_sql import rewind as rewind_table
 from walstream.cli import (
     completion_servers,
     moment,
+    positions_audit,
     positions_kafka,
     positions_postgres,
     positions_sql,
@@ -46,14 +47,21 @@ from walstream.cli.verb_command import VerbCommand, VerbGroup
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError
 from walstream.lsn import parse, show
-from walstream.status.positions import Standing, Standings, StartOutcome, look
+from walstream.status.positions import (
+    Standing,
+    Standings,
+    StartOutcome,
+    audit,
+    look,
+)
+from walstream.status.positions.audit_model import Audit
 from walstream.status.positions.model import ChainedStanding, PolledStanding
 from walstream.telemetry import logs
 from walstream.telemetry.terminal import escape
 
 app = typer.Typer(
     cls=VerbGroup,
-    help="Show, rewind or reset the sources' positions.",
+    help="Show, audit, rewind or reset the sources' positions.",
     no_args_is_help=True,
 )
 
@@ -65,7 +73,7 @@ Shown = Standing | PolledStanding | ChainedStanding
 
 @app.callback()
 def _positions() -> None:
-    """Show, rewind or reset the sources' positions."""
+    """Show, audit, rewind or reset the sources' positions."""
 
 
 @app.command("show", cls=VerbCommand)
@@ -111,6 +119,35 @@ def show_positions(
                 else positions_kafka.standing_table(standing)
             )
             print_findings(out, standing.notes, config.command)
+
+
+@app.command("audit", cls=VerbCommand)
+def audit_positions(
+    source: SourceArgument = "",
+    file: ConfigFile = None,
+    *,
+    named: SourceOption = "",
+    as_json: AsJson = False,
+    schema: PrintSchema = False,
+) -> None:
+    """Compare what Kafka has in each partition with state folder, slot and server.
+
+    Says what is left out at the next start, comes again, is missing, or is foreign: of
+    another history, or not walstream's. Ends with 3 if something is missing or foreign.
+
+    Example: walstream positions audit app
+    """
+    if schema:
+        print_schema(Audit)
+        return
+    config = load(file)
+    logs.configure(config.log_level, config.secrets.scrub)
+    found = audit(config, source_named(source, named))
+    if as_json:
+        print_json(found)
+    else:
+        positions_audit.print_audit(console(), found, config)
+    raise typer.Exit(found.exit_code)
 
 
 def _print_verdict(out: Console, standing: Shown, config: Config) -> None:

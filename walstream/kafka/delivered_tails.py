@@ -13,15 +13,22 @@ import structlog
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
-from walstream.kafka import delivery_era
+from walstream.kafka import delivery_era, start_report
 from walstream.kafka.delivery_era import ERAS, OVER, DeliveryEra, EraDocument, rules_of
+from walstream.kafka.delivery_verdict import (
+    StreamPlace,
+    TailVerdict,
+    TopicRules,
+    judge,
+    truncated,
+)
 from walstream.kafka.last_record import LastRecord, TopicTails
 from walstream.kafka.offsets import OffsetBounds, Partition
-from walstream.kafka.tail_reader import TailReader
+from walstream.kafka.tail_reader import Tail, TailReader
 from walstream.kafka.topic import Topic
 from walstream.lsn import NEVER, Lsn, show
 from walstream.pipeline.ports import StateStore
-from walstream.telemetry.fields import ERROR, HINT, LSN, SINK, TOPIC
+from walstream.telemetry.fields import ERROR, HINT, SINK
 
 _MOST_FAILURES: Final = 10
 _NOWHERE: Final = OffsetBounds(0, 0)
@@ -46,6 +53,8 @@ class SinkTopics:
     rules: object  # what JSON can hold
     client: ClientProperties
     counts: Callable[[str], bool]  # by a topic's name: is it this sink's alone?
+    origin: str = ""  # what its records say of their source; "": not compared
+    is_named: Callable[[str], bool] = lambda _topic: True  # does each tell its name?
 
 
 @dataclass(slots=True)
@@ -55,7 +64,9 @@ class _Found:
     rules: dict[str, str] = field(default_factory=dict)
     known: dict[str, DeliveryEra] = field(default_factory=dict)
     new: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)  # new, and perhaps written to before
     unknown: list[str] = field(default_factory=list)
+    verdicts: dict[Partition, TailVerdict] = field(default_factory=dict)
 
 
 class DeliveredTails:
@@ -74,6 +85,7 @@ class DeliveredTails:
         self._reader = reader
         self._failures = 0  # in a row
         self.until = start.until  # no last record from there on counts
+        self._has_told = False
 
     def look(self, topics: Iterable[Topic]) -> None:
         """Set what each topic has; begin its era where it has none.
@@ -90,15 +102,16 @@ class DeliveredTails:
         asked = [*found.new, *found.unknown]
         if self._start.repeats:
             asked += found.known
-        if asked:
-            try:
+        try:
+            if asked:
                 self._read(by_name, found, asked)
-            except WalstreamError as error:
-                self._failures += 1
-                if error.retryable and self._failures < _MOST_FAILURES:
-                    raise
-                self._leave(found, error)
-            self._failures = 0
+            self._tell(found)
+        except WalstreamError as error:
+            self._failures += 1
+            if error.retryable and self._failures < _MOST_FAILURES:
+                raise
+            self._leave(found, error)
+        self._failures = 0
         for name, topic in by_name.items():
             topic.tell_era(found.rules[name])
 
@@ -113,6 +126,7 @@ class DeliveredTails:
                 found.known[name] = era
             else:
                 found.new.append(name)
+                found.late.append(name)
         return found
 
     def _read(
@@ -132,7 +146,7 @@ class DeliveredTails:
             if begun:
                 self._positions.write(begun)
             if self._start.repeats:
-                self._tell(topics, self._last(topics, found, bounds, reader))
+                self._set(topics, self._last(topics, found, bounds, reader))
 
     def _recognize(
         self,
@@ -174,39 +188,48 @@ class DeliveredTails:
         wanted = {}
         for name, era in found.known.items():
             for number, where in enumerate(_of_topic(topics[name], bounds)):
-                begin = max(where.first, era.begins[number])
-                wanted[Partition(name, number)] = OffsetBounds(begin, where.end)
+                one, begin = Partition(name, number), era.begins[number]
+                wanted[one] = OffsetBounds(max(where.first, begin), where.end)
+                if where.end < begin and one in bounds:
+                    found.verdicts[one] = truncated(where.end, begin)
         last = {}
         for one, tail in reader.last(wanted).items():
-            record, since = tail.last, found.known[one.topic].since
-            if record is not None and self._fits(one, record, since):
-                last[one] = record
+            found.verdicts[one] = verdict = self._judge(found, one, tail)
+            if verdict.left_out and tail.last and tail.last.lsn < self.until:
+                last[one] = tail.last
         return last
 
-    def _fits(self, one: Partition, last: LastRecord, since: Lsn) -> bool:
-        if last.lsn > self._start.flush:
-            _log.warning(
-                "the last record is beyond the end of the server's WAL, so it is of "
-                "another history: nothing is left out there",
-                **{SINK: self._topics.sink, TOPIC: one.topic, LSN: show(last.lsn)},
-                partition=one.number,
-            )
-            return False
-        return max(since, self._start.resume) <= last.lsn < self.until
+    def _judge(self, found: _Found, one: Partition, tail: Tail) -> TailVerdict:
+        topics, start = self._topics, self._start
+        place = StreamPlace(start.resume, start.flush, topics.origin)
+        since = found.known[one.topic].since
+        rules = TopicRules(since, is_named=topics.is_named(one.topic))
+        return judge(tail, place, rules)
 
-    def _tell(
-        self, topics: Mapping[str, Topic], last: Mapping[Partition, LastRecord]
-    ) -> None:
+    @staticmethod
+    def _set(topics: Mapping[str, Topic], last: Mapping[Partition, LastRecord]) -> None:
+        own: dict[str, dict[int, LastRecord]] = {name: {} for name in topics}
+        for one, each in last.items():
+            own[one.topic][one.number] = each
         for name, topic in topics.items():
-            own = {one.number: each for one, each in last.items() if one.topic == name}
-            topic.tails = TopicTails(name, own) if own else None
-        if last:
+            topic.tails = TopicTails(name, own[name]) if own[name] else None
+
+    def _tell(self, found: _Found) -> None:
+        """Log what was found: once in any case, and later where it is something."""
+        start = self._start
+        late = found.late if start.repeats else []
+        place = StreamPlace(start.resume, start.flush)
+        said = start_report.of(found.verdicts, late, place)
+        if said is not None:
+            tell = _log.warning if said.is_bad else _log.info
+            tell(said.text, **{SINK: self._topics.sink}, **said.fields)
+        elif not self._has_told:
             _log.info(
-                "what Kafka has already is left out",
+                "Kafka has nothing beyond the position",
                 **{SINK: self._topics.sink},
-                partitions=len(last),
-                up_to=show(max(one.lsn for one in last.values())),
+                position=show(start.resume),
             )
+        self._has_told = True
 
     def _leave(self, found: _Found, error: WalstreamError) -> None:
         """Leave nothing out, since it cannot be read what Kafka has."""

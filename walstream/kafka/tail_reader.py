@@ -32,6 +32,7 @@ _READ_S: Final = 10.0  # for all records
 _POLL_S: Final = 0.1
 _BACK: Final = (2, 32, 512, 8192, 131_072, 1 << 40)  # offsets before the end, by turns
 _BACK_TO_ERA: Final = 8192
+LOOK_BACK: Final = _BACK[:4]  # for who does not depend on what he finds
 _ENVELOPES: Final = EnvelopeDecoder()
 
 
@@ -45,6 +46,10 @@ class _Named:
     exact: bool
     xid: int = 0
     deletes: bool = False
+    streams: bool = True  # else it is a row of a backfill, or of one does not know
+
+
+_UNNAMED: Final = _Named(0, 0, None, exact=False, streams=False)
 
 
 @dataclass(slots=True)
@@ -55,14 +60,23 @@ class Tail:
     offset: int = -1  # of the first record of its name
     era: str = ""  # the newest that a record tells; "": none does
     era_offset: int = -1
+    untimed: tuple[Lsn, int] | None = None  # the last name, where none tells its time
+    origin: str = ""  # the newest that a record tells
+    strange: int = -1  # offset of the newest record that walstream did not write
+    reaches: bool = False  # was it read from the first record on?
     _key: bytes | None = None
     _deletes: bool = False
     _begins: int = -1  # the first offset that was read
 
     @property
+    def name(self) -> tuple[Lsn, int] | None:
+        """The name of the last record of the stream; None: none was found."""
+        return (self.last.lsn, self.last.seq_id) if self.last else self.untimed
+
+    @property
     def is_whole(self) -> bool:
         """Return whether no record of the last one's name lies before what was read."""
-        return self.offset > self._begins
+        return self.name is not None and (self.reaches or self.offset > self._begins)
 
     def is_of_others(self, rules: str) -> bool:
         """Return whether another process sent by other rules, or told none."""
@@ -78,11 +92,15 @@ class Tail:
         if ERA in headers:
             self.era = headers[ERA].decode("ascii", "replace")
             self.era_offset = record.offset
-        elif SOURCE in headers and (buries or named is not None):
+        elif SOURCE in headers and (buries or (named is not None and named.streams)):
             self.era = _NO_ERA  # the first record of a producer that tells none
+        if SOURCE in headers:
+            self.origin = headers[SOURCE].decode("utf-8", "replace")
         if buries:
             self._bury(record)
-        elif named is not None:
+        elif named is None:
+            self.strange = record.offset
+        elif named.streams:
             self._name(record, named)
 
     def _name(self, record: TopicRecord, named: _Named) -> None:
@@ -91,7 +109,7 @@ class Tail:
             self.last = _joined(last, record.value)
             return
         self.offset, self._key, self._deletes = record.offset, record.key, named.deletes
-        self.last = None
+        self.last, self.untimed = None, (named.lsn, named.seq_id)
         if named.commit_ms is not None:
             self.last = LastRecord(
                 named.lsn,
@@ -119,11 +137,11 @@ def _joined(last: LastRecord, value: bytes | None) -> LastRecord:
 
 
 def _named(record: TopicRecord, headers: Mapping[str, bytes]) -> _Named | None:
-    """Return what a record of the stream tells; None: it is another."""
+    """Return what a record of walstream tells; None: it is another's."""
     if HEADER not in headers and (op := _op(record)) is not None:
         deletes = op.kind is Kind.DELETE
         named = _at(record, op.lsn, op.seq_id, deletes=deletes)
-        return None if op.snapshot else named
+        return _UNNAMED if op.snapshot else named
     if (found := _enveloped(record, headers)) is not None:
         return _in_envelope(found)
     if HEADER not in headers:
@@ -132,7 +150,7 @@ def _named(record: TopicRecord, headers: Mapping[str, bytes]) -> _Named | None:
         lsn, seq_id = read_header(headers[HEADER])
     except ValueError:
         return None
-    return None if seq_id >> CHUNK_BITS else _at(record, lsn, seq_id)
+    return _UNNAMED if seq_id >> CHUNK_BITS else _at(record, lsn, seq_id)
 
 
 def _op(record: TopicRecord) -> ReplicationOp | None:
@@ -142,10 +160,10 @@ def _op(record: TopicRecord) -> ReplicationOp | None:
         return None
 
 
-def _in_envelope(found: Envelope) -> _Named | None:
+def _in_envelope(found: Envelope) -> _Named:
     op = found.op
     if op.snapshot or not found.exact:
-        return None
+        return _UNNAMED
     return _Named(
         op.lsn,
         op.seq_id,
@@ -194,26 +212,42 @@ class TailReader:
                     raise
                 runtime.sleep(_AGAIN_S)
 
+    def topics(self) -> dict[str, int]:
+        """Return every topic of the cluster, with the number of its partitions."""
+        return self._reader.topics()
+
     def last(self, bounds: Mapping[Partition, OffsetBounds]) -> dict[Partition, Tail]:
         """Read back to the last record in each; those without one are left out.
 
         Nothing below a bound is read.
         """
+        tails = self.look(bounds).items()
+        return {one: tail for one, tail in tails if tail.last and tail.is_whole}
+
+    def look(
+        self,
+        bounds: Mapping[Partition, OffsetBounds],
+        turns: Iterable[int] = _BACK,
+    ) -> dict[Partition, Tail]:
+        """Read back likewise, and return what was read of each that is not empty.
+
+        One that is not there could not be read in time; one that is not whole has no
+        last record among so many offsets as the last of the `turns` says, or fewer.
+        """
         found: dict[Partition, Tail] = {}
         left = {one: where for one, where in bounds.items() if where.first < where.end}
         deadline = runtime.monotonic() + _READ_S
-        for back in _BACK:
+        for back in turns:
             if not left:
                 break
             tails = self._read(left, back, deadline)
             if tails is None:
                 break
+            found |= tails
             for one, tail in tails.items():
-                at_bound = left[one].end - back <= left[one].first
-                if tail.is_whole or at_bound:
+                tail.reaches = left[one].end - back <= left[one].first
+                if tail.is_whole or tail.reaches:
                     del left[one]
-                    if tail.last is not None:
-                        found[one] = tail
         return found
 
     def eras(self, bounds: Mapping[Partition, OffsetBounds]) -> dict[Partition, Tail]:

@@ -169,7 +169,7 @@ class Topics:
         return self._hearing.outage or self._why
 
     def _find(self, names: frozenset[str]) -> None:
-        found = self._describe(names)
+        found = self.describe(names)
         if names - found.keys() and not self._creation.allowed:
             found |= self._ask_again(names - found.keys())
         missing = sorted(names - found.keys())
@@ -181,7 +181,7 @@ class Topics:
                     listed = ", ".join(missing)
                     raise Transient(f"topics {listed} were created but do not appear")
                 runtime.sleep(0.05)
-                found = self._describe(names)
+                found = self.describe(names)
         self._hearing.end()
         self._why = None
         for topic in found.values():
@@ -216,7 +216,7 @@ class Topics:
         self._connected().poll(0)
         return failure(self._login_refused or error, doing)
 
-    def _describe(self, names: Iterable[str]) -> dict[str, Topic]:
+    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         """Describe those of these topics that exist."""
         self._whereabouts.look(_TIMEOUT_S)
         self._connected().poll(0)  # what is heard from here on counts
@@ -278,7 +278,7 @@ class Topics:
 
     def _refresh(self, idle: Collection[str]) -> set[str]:
         known = self._known
-        found = self._describe(known)
+        found = self.describe(known)
         gone = {
             name
             for name, before in known.items()
@@ -326,7 +326,7 @@ class Topics:
     def _ask_again(self, names: Iterable[str]) -> dict[str, Topic]:
         """Ask again about topics that a broker denies: it may not know them yet."""
         self._closed.wait(_AGAIN_S)
-        return self._describe(names)
+        return self.describe(names)
 
     def _forget(self, names: Collection[str]) -> None:
         if names:

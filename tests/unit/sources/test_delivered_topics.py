@@ -12,7 +12,7 @@ from walstream.kafka.delivered_tails import DeliveredTails, SinkTopics, StreamSt
 from walstream.kafka.last_record import LastRecord, TopicTails
 from walstream.kafka.topic import Topic
 from walstream.lsn import NEVER
-from walstream.sources import delivered_topics
+from walstream.sources import delivery_rules
 from walstream.sources.delivered_topics import DeliveredTopics
 from walstream.testing.memory import MemoryStore
 
@@ -134,7 +134,7 @@ def test_neither_do_other_brokers_or_a_way_to_the_server(
     found = told(topics(path, base=base).of("k", HEADER, joins=False))
     assert found.rules == before.rules
     assert sink_topics(path, header=b"7/shop/1").rules != before.rules
-    monkeypatch.setattr(delivered_topics, "__version__", "99")
+    monkeypatch.setattr(delivery_rules, "__version__", "99")
     assert sink_topics(path).rules != before.rules
 
 
@@ -172,15 +172,16 @@ def test_records_that_tell_no_name_are_sent_again(
 
 def test_what_handlers_of_packages_make_of_an_op_nobody_knows(path: Path) -> None:
     made = topics(path)
-    config: Any = vars(made)["_sinks"]["k"]
+    rules = vars(vars(made)["_rules"])
+    config: Any = rules["_sinks"]["k"]
     handlers = [SimpleNamespace(kind="filter"), SimpleNamespace(kind="of_a_package")]
-    vars(made)["_sinks"] = {"k": config.model_copy(update={"handlers": handlers})}
+    rules["_sinks"] = {"k": config.model_copy(update={"handlers": handlers})}
     assert made.of("k", HEADER, joins=False) is None
 
 
 def test_rows_that_were_polled_are_sent_again(path: Path) -> None:
     made = topics(path)
-    vars(made)["_source"] = SqlSource.model_construct()
+    vars(vars(made)["_rules"])["_source"] = SqlSource.model_construct()
     assert made.of("k", HEADER, joins=False) is None
 
 

@@ -23,6 +23,7 @@ from walstream.sources.epoch import epoch_of
 from walstream.sources.postgres.stored_state import (
     INTENT,
     ReplayWindow,
+    may_repeat,
     stored_of,
     window,
 )
@@ -59,7 +60,7 @@ def look(config: Config, source: str = "") -> Standings:
     return Standings(
         datetime.fromtimestamp(runtime.time(), UTC),
         [
-            _Sight(config, name, one, ours).standing()
+            SourceSight(config, name, one, ours).standing()
             for name, one in config.postgres_sources.items()
             if name in wanted
         ],
@@ -76,7 +77,7 @@ def look(config: Config, source: str = "") -> Standings:
     )
 
 
-class _Sight:
+class SourceSight:
     """One source. A look that fails leaves its side None."""
 
     def __init__(
@@ -84,63 +85,66 @@ class _Sight:
     ) -> None:
         self._config = config
         self._folder = Path(config.state) / name
-        self._seen = StartFacts(name, source, process=ours.workers.get(name))
-        self._state: StateFacts | None = None
-        self._slot: SlotFacts | None = None
-        self._server: ServerFacts | None = None
+        self.seen = StartFacts(name, source, process=ours.workers.get(name))
+        self.state: StateFacts | None = None
+        self.slot: SlotFacts | None = None
+        self.server: ServerFacts | None = None
+        self.repeats = True  # may what comes next have been sent before?
         self._window: ReplayWindow | None = None
 
     def standing(self) -> Standing:
         # What streams meanwhile must not look like a gap: the topics come before the
         # server that is ahead of them, and the slot before the position, likewise.
         topics = self._look_at_topics()
-        self._look_at_server()
-        name = self._seen.name
+        self.look_at_server()
+        name = self.seen.name
         return Standing(
             source=name,
-            verdict=verdict(self._seen, self._config.secrets.scrub),
-            state=self._state,
-            slot=self._slot,
-            server=self._server,
+            verdict=verdict(self.seen, self._config.secrets.scrub),
+            state=self.state,
+            slot=self.slot,
+            server=self.server,
             window=self._window,
             topics=topics,
-            notes=list(remarks(name, self._state, self._server, topics.last)),
+            notes=list(remarks(name, self.state, self.server, topics.last)),
         )
 
-    def _look_at_server(self) -> None:
-        seen = self._seen
+    def look_at_server(self) -> None:
+        """Look at slot, state folder and server, in the order of their moves."""
+        seen = self.seen
         try:
             with session(seen.source.dsn) as connection:
-                self._slot = self._find_slot(connection)
-                seen.reader = self._slot.reader if self._slot else None
+                self.slot = self._find_slot(connection)
+                seen.reader = self.slot.reader if self.slot else None
                 seen.slot = slots.find(connection, seen.source.slot)
                 self._look_at_state()
                 seen.server = servers.look(connection)
-                self._server = _server_facts(seen.server, connection)
+                self.server = _server_facts(seen.server, connection)
         except WalstreamError as error:
-            if self._state is None and seen.problem is None:  # not looked at yet
+            if self.state is None and seen.problem is None:  # not looked at yet
                 self._look_at_state()
             seen.problem = seen.problem or error
 
     def _find_slot(self, connection: Connection) -> SlotFacts | None:
-        seen = self._seen
+        seen = self.seen
         slot = find(connection, seen.source.slot)
         return replace(slot, sources=[seen.name]) if slot else None
 
     def _look_at_state(self) -> None:
-        seen = self._seen
+        seen = self.seen
         try:
             with LmdbStore.open_read_only(self._folder) as positions:
                 if positions is None:
-                    self._state = StateFacts()
+                    self.state = StateFacts()
                     return
-                self._state = _state_facts(positions, self._folder)
+                self.state = _state_facts(positions, self._folder)
                 seen.stored = stored_of(positions, seen.source.slot)
+                self.repeats = may_repeat(positions)
                 position = seen.stored.position
                 if position is not None and seen.slot is not None:
                     self._window = window(positions, position, seen.slot)
         except WalstreamError as error:
-            self._state = None
+            self.state = None
             seen.problem = error
 
     def _look_at_topics(self) -> TopicFacts:

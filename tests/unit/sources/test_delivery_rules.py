@@ -1,0 +1,81 @@
+"""Which records of a sink have names, which topics are its alone, by which rules."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.programs.walstream import toml
+from walstream.config import Config, load
+from walstream.sources.delivery_rules import DeliveryRules
+
+HEADER = b"7/shop/0"
+
+
+def config(folder: Path, other: Any = None, **sink: Any) -> Config:
+    kafka: dict[str, Any] = {
+        "kind": "kafka",
+        "topic": "t.{schema}.{table}",
+        "producer": {"bootstrap.servers": "localhost:1"},
+    }
+    sinks = {"k": {**kafka, **sink}}
+    if other is not None:
+        sinks["other"] = {**kafka, **other}
+    source = {"kind": "postgres", "dsn": "dbname=shop", "sinks": [*sinks]}
+    document = {"sources": {"app": source}, "sinks": sinks}
+    file = folder / "walstream.toml"
+    file.write_text(toml(document))
+    return load(file, {})
+
+
+def rules(folder: Path, other: Any = None, **sink: Any) -> DeliveryRules:
+    return DeliveryRules(config(folder, other, **sink), "app")
+
+
+@pytest.mark.parametrize(
+    ("sink", "unnamed", "again"),
+    [
+        ({}, "", ""),
+        ({"format": "debezium"}, "", ""),
+        ({"skip_delivered": False}, "", "skip_delivered is false"),
+        ({"at_most_once": True}, "", "at_most_once is true"),
+        ({"format": "event"}, "the format event do", "the format event do"),
+    ],
+)
+def test_why_nothing_is_left_out(
+    tmp_path: Path, sink: dict[str, Any], unnamed: str, again: str
+) -> None:
+    found = rules(tmp_path, **sink)
+    for said, expected in (
+        (found.why_unnamed("k"), unnamed),
+        (found.why_again("k"), again),
+    ):
+        assert expected in said
+        assert bool(said) == bool(expected)
+
+
+def test_a_topic_of_two_sinks_is_nobodys_alone(tmp_path: Path) -> None:
+    found = rules(tmp_path, {"topic": "t.public.{table}"})
+    assert found.is_alone("k", "t.other.x")
+    assert not found.is_alone("k", "t.public.x")
+    topics = found.topics("k", HEADER)
+    assert topics.counts("t.other.x")
+    assert not topics.counts("t.public.x")
+
+
+def test_topics_beside_the_tables_do_not_count(tmp_path: Path) -> None:
+    found = rules(tmp_path, txinfo="topic", on_too_large="parked")
+    topics = found.topics("k", HEADER)
+    assert not topics.counts("parked")
+    assert topics.counts("t.public.t")
+    assert topics.is_named("t.public.t")
+    assert topics.origin == "7/shop/0"
+
+
+def test_what_sends_another_record_is_another_rule(tmp_path: Path) -> None:
+    def of(header: bytes = HEADER, **sink: Any) -> object:
+        return rules(tmp_path, **sink).topics("k", header).rules
+
+    assert of() == of(skip_delivered=False) == of(topic_partitions=9)
+    assert of() != of(split_key_updates=False)
+    assert of() != of(b"7/shop/1")
