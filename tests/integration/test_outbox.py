@@ -13,6 +13,7 @@ from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.errors import WalstreamError
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import producer_properties
+from walstream.kafka.topic import Topic
 from walstream.pipeline.ledger import (
     Counted,
 )
@@ -22,10 +23,12 @@ FOR_EVER = {"linger.ms": 900_000}
 
 
 @pytest.fixture
-def topic(kafka: KafkaServer, topic_prefix: str) -> str:
+def topic(kafka: KafkaServer, topic_prefix: str) -> Topic:
     name = f"{topic_prefix}records"
     TopicAdmin(kafka.bootstrap).create(name)
-    return name
+    found = Topic(name, "id", 1, LIMIT)
+    found.unproven.clear()
+    return found
 
 
 @contextmanager
@@ -43,12 +46,12 @@ def outbox(
     box.close(0)
 
 
-def put(box: OrderedProducer, topic: str, counted: Counted) -> None:
+def put(box: OrderedProducer, topic: Topic, counted: Counted) -> None:
     box.put(topic, b"v", b"k", 0, int(time.time() * 1000), counted)
 
 
 def test_a_record_that_none_follows_is_sent_before_its_linger_ends(
-    kafka: KafkaServer, topic: str
+    kafka: KafkaServer, topic: Topic
 ) -> None:
     counted = Counted()
     with outbox(kafka, hurries=True) as box:
@@ -57,7 +60,7 @@ def test_a_record_that_none_follows_is_sent_before_its_linger_ends(
 
 
 def test_records_that_keep_coming_wait_for_each_other(
-    kafka: KafkaServer, topic: str
+    kafka: KafkaServer, topic: Topic
 ) -> None:
     known, counted = Counted(), Counted()
     with outbox(kafka, hurries=True) as box:
@@ -71,7 +74,7 @@ def test_records_that_keep_coming_wait_for_each_other(
 
 
 def test_records_that_leave_no_room_wait_for_none(
-    kafka: KafkaServer, topic: str
+    kafka: KafkaServer, topic: Topic
 ) -> None:
     counted = Counted()
     with outbox(kafka, hurries=True, room=100) as box:
@@ -82,7 +85,7 @@ def test_records_that_leave_no_room_wait_for_none(
         assert counted.undelivered < 150
 
 
-def test_an_operators_linger_holds(kafka: KafkaServer, topic: str) -> None:
+def test_an_operators_linger_holds(kafka: KafkaServer, topic: Topic) -> None:
     counted = Counted()
     with outbox(kafka, hurries=False) as box:
         put(box, topic, counted)
@@ -92,7 +95,7 @@ def test_an_operators_linger_holds(kafka: KafkaServer, topic: str) -> None:
 
 
 def test_nothing_is_produced_behind_a_large_record_before_it_is_delivered(
-    kafka: KafkaServer, topic: str
+    kafka: KafkaServer, topic: Topic
 ) -> None:
     counted, after = Counted(), Counted()
     with outbox(kafka, hurries=True) as box:
@@ -113,7 +116,7 @@ def test_nothing_is_produced_behind_a_large_record_before_it_is_delivered(
 
 
 def test_a_large_record_that_is_refused_stops_the_producer(
-    kafka: KafkaServer, topic: str
+    kafka: KafkaServer, topic: Topic
 ) -> None:
     counted = Counted()
     with outbox(kafka, hurries=True) as box:

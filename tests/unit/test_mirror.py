@@ -24,6 +24,10 @@ DRIVEN_BY = {
         "unit/records/handlers/test_outbox_form.py"
     ),
     "walstream/sources/figures.py": "unit/sources/test_stream_metrics.py",
+    "walstream/kafka/producer_trouble.py": (
+        "integration/test_kafka_refuses.py: "
+        "test_a_revoked_password_is_told_and_its_successor_read"
+    ),
     "walstream/kafka/lent_login.py": (
         "integration/test_brokers_elsewhere.py: test_a_wrong_password_is_told_as_ever"
     ),

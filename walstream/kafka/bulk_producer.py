@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
-from walstream.kafka.errors import failure
+from walstream.kafka.errors import failure, unplaced
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.warmup import acquaint
 
@@ -129,21 +129,25 @@ class BulkProducer:
                 return
 
     def _report_aside(self, error: KafkaError | None, message: Message) -> None:
-        if error is None:
+        if error is None and message.offset() is not None:
             self._delivered += 1
-        elif self._failed is None:
-            self._failed = failure(error, f"delivering to {message.topic()!r}")
+        else:
+            self._fail(f"{message.topic()!r}", error)
 
     def _report(
         self, partition: int, error: KafkaError | None, message: Message
     ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
-        if error is None:
+        if error is None and message.offset() is not None:
             self._delivered += 1
             self._last[partition] = message
-        elif self._failed is None:
-            where = f"{message.topic()!r} partition {partition}"
-            self._failed = failure(error, f"delivering to {where}")
+        else:
+            self._fail(f"{message.topic()!r} partition {partition}", error)
+
+    def _fail(self, where: str, error: KafkaError | None) -> None:
+        if self._failed is None:
+            doing = f"delivering to {where}"
+            self._failed = unplaced(doing) if error is None else failure(error, doing)
 
     @property
     def last(self) -> dict[int, int]:

@@ -74,6 +74,17 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
     return Transient(text, hint=RETRIED)
 
 
+def unplaced(doing: str) -> WalstreamError:
+    """Return the error of a record that Kafka took, but did not say at which offset.
+
+    librdkafka reports so what it was never told of, once a later one was taken.
+    """
+    return Transient(
+        f"{doing}: Kafka did not say where it is, so it may not have it",
+        hint=RETRIED,
+    )
+
+
 def creation_error(name: str, error: KafkaException) -> WalstreamError:
     """Return the error of a topic that cannot be created."""
     if error.args[0].code() in _MISCONFIGURED:

@@ -3,6 +3,10 @@
 After the first failed delivery nothing more is produced: the producer is purged and
 closed, and the stream starts again from the position. So a later record never overtakes
 an earlier one.
+
+A broker that refuses a producer's first batch in a partition may take its second: then
+librdkafka reports the first as delivered, too (docs/decisions/0108). So the next record
+waits for the first one's acknowledgement; one without an offset is not delivered.
 """
 
 import contextlib
@@ -12,54 +16,24 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
-from walstream.kafka.certificate import CertificateProbe
-from walstream.kafka.connection_errors import ConnectionErrors
-from walstream.kafka.errors import failure, unfit
+from walstream.kafka.errors import failure, unfit, unplaced
 from walstream.kafka.oauth_token import prepared
+from walstream.kafka.producer_trouble import ProducerTrouble
+from walstream.kafka.topic import Topic
 from walstream.kafka.warmup import acquaint
-from walstream.pipeline.ledger import (
-    Counted,
-)
+from walstream.pipeline.ledger import Counted
 from walstream.pipeline.outage import Outage
 from walstream.records.record_size import Headers
 from walstream.telemetry import runtime
-from walstream.telemetry.fields import SINK
 from walstream.telemetry.meter import SinkMeter
 
 _LAST_WORDS_S: Final = 1.0
 _POLL_S: Final = 0.05
 _FLUSH_S: Final = 0.001
-_log = structlog.get_logger()
-
-
-class _Trouble:
-    """Trouble that belongs to no record: each cause is logged once, and its end."""
-
-    def __init__(self, sink: str, properties: ClientProperties) -> None:
-        self._sink = sink
-        self._hearing = ConnectionErrors(CertificateProbe(properties), self._say)
-        self.hear = self._hearing.hear
-
-    def _say(self) -> None:
-        event = "Kafka does not take records: they wait"
-        self._hearing.log(event, **{SINK: self._sink})
-
-    @property
-    def is_on(self) -> bool:
-        return bool(self._hearing)
-
-    @property
-    def outage(self) -> Outage | None:
-        return self._hearing.outage
-
-    def end(self) -> None:
-        self._hearing.end()
-        _log.info("Kafka takes records again", **{SINK: self._sink})
 
 
 class _Alone:
@@ -89,10 +63,10 @@ class OrderedProducer:
     ) -> None:
         """Count the records that Kafka takes in `meter`.
 
-        One that `hurries` sends what it has when no more comes, or none has room,
-        whatever linger.ms is.
+        One that `hurries` sends what it has when no more comes, whatever linger.ms is;
+        where none has room, or waits for the first in its partition, each does.
         """
-        self._trouble = _Trouble(sink, properties)
+        self._trouble = ProducerTrouble(sink, properties)
         self._meter = meter or SinkMeter()
         self._meter.counts_records = True
         try:
@@ -110,6 +84,7 @@ class OrderedProducer:
         self._hurries = hurries
         self._fresh = False
         self._asked = False
+        self.has_doubts = False  # may a partition lack a record before its last ones?
 
     def acquaint(self, topic: str) -> None:
         """Get ready to send before the first record of any topic comes."""
@@ -150,8 +125,8 @@ class OrderedProducer:
         """
         quiet = not (busy or self.is_busy)
         self._fresh = False
-        waits = self._held or (quiet and len(self._producer))
-        if waits and self._hurries and not self._trouble.is_on:
+        waits = self._held or (self._hurries and quiet and len(self._producer))
+        if waits and not self._trouble.is_on:
             self._flush()
         else:
             self._poll(0)
@@ -208,7 +183,7 @@ class OrderedProducer:
 
     def put(  # noqa: PLR0913, PLR0917 - a record without an object for each row
         self,
-        topic: str,
+        topic: Topic,
         value: bytes | None,
         key: bytes | None,
         partition: int,
@@ -229,11 +204,12 @@ class OrderedProducer:
         callback = self._callback
         self._fresh = True
         transaction.undelivered += 1
-        if not self._held:
+        if not self._held and not (topic.unproven and partition in topic.unproven):
             try:
                 # by position: keywords cost a third of the call
+                name = topic.name
                 self._produce(
-                    topic, value, key, partition, callback, None, timestamp_ms, headers
+                    name, value, key, partition, callback, None, timestamp_ms, headers
                 )
             except (BufferError, KafkaException):
                 pass  # the careful way tells which
@@ -247,7 +223,7 @@ class OrderedProducer:
 
     def put_alone(  # noqa: PLR0913, PLR0917 - likewise
         self,
-        topic: str,
+        topic: Topic,
         value: bytes | None,
         key: bytes | None,
         partition: int,
@@ -277,7 +253,7 @@ class OrderedProducer:
 
     def _attempt(  # noqa: PLR0913, PLR0917 - as the producer takes them
         self,
-        topic: str,
+        topic: Topic,
         value: bytes | None,
         key: bytes | None,
         partition: int,
@@ -285,10 +261,17 @@ class OrderedProducer:
         timestamp_ms: int,
         headers: Headers | None,
     ) -> bool:
-        """Pass one record to the producer; return False if its queue is full."""
+        """Pass one record to the producer; return False if it has to wait.
+
+        That is if the queue is full, or the partition's first record is on its way.
+        """
+        if is_first := partition in topic.unproven:
+            if partition in topic.proving:
+                return False
+            callback = partial(self._report_first, topic, partition, callback)
         try:
             self._produce(
-                topic,
+                topic.name,
                 value,
                 key,
                 partition,
@@ -299,14 +282,31 @@ class OrderedProducer:
         except BufferError:
             return False
         except KafkaException as error:
-            self.fail(failure(error.args[0], f"producing to {topic!r}"))
+            self.fail(failure(error.args[0], f"producing to {topic.name!r}"))
+        else:
+            if is_first:
+                topic.proving.add(partition)
         return True
+
+    def _report_first(
+        self,
+        topic: Topic,
+        partition: int,
+        report: Callable[..., None],
+        error: KafkaError | None,
+        message: Message,
+    ) -> None:
+        """Count the first delivery in a partition, where others wait for it."""
+        topic.proving.discard(partition)
+        report(error, message)
+        if self._failure is None:
+            topic.unproven.discard(partition)
 
     def _report(
         self, transaction: Counted, error: KafkaError | None, message: Message
     ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
-        if error is None:
+        if error is None and message.offset() is not None:
             transaction.undelivered -= 1
             self._meter.records += 1
             if self._trouble.is_on:
@@ -315,7 +315,9 @@ class OrderedProducer:
             where = f"{message.topic()!r} partition {message.partition()}"
             if self._failure is None:
                 self._producer.purge()  # what is behind it is not to be taken
-            self.fail(failure(error, f"delivering to {where}"))
+            self.has_doubts = self.has_doubts or error is None
+            doing = f"delivering to {where}"
+            self.fail(unplaced(doing) if error is None else failure(error, doing))
 
     def answers(self) -> None:
         """Note that Kafka's trouble is over."""

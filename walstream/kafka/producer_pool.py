@@ -61,6 +61,11 @@ class ProducerPool:
         return sum([one.in_flight for one in self._all])
 
     @property
+    def has_doubts(self) -> bool:
+        """Return whether a partition may lack a record before its last ones."""
+        return any([one.has_doubts for one in self._all])  # noqa: C419 - compiled
+
+    @property
     def unreachable(self) -> bool:
         """Return whether Kafka was in trouble at its last sign to one of them."""
         return any([one.unreachable for one in self._all])  # noqa: C419 - compiled

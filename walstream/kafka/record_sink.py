@@ -148,6 +148,8 @@ class RecordSink:
         if (outboxes := self._outboxes) is not None:
             if not self._clock.was_frozen(self._rules.frozen_after_ms):
                 outboxes.wait(_CLOSE_WAIT_S)
+            if outboxes.has_doubts:  # nothing is to be left out at the next start
+                self._topics.disown()
             self._outboxes = None  # must end nothing: who reports would find it freed
             outboxes.close()  # used after that, so ended here (docs/decisions/0050)
         self._topics.close()
@@ -199,8 +201,7 @@ class RecordSink:
         transaction: Transaction,
     ) -> None:
         outbox = self._outbox_of(name)
-        topic = self._topics.known.get(name)
-        if topic is None:
+        if (topic := self._topics.known.get(name)) is None:
             again = partial(self._put_at, name, record, op, transaction)
             self._await(name, outbox, transaction, again)
         else:
@@ -261,12 +262,12 @@ class RecordSink:
             self._told.sent(topic.name, partition, op, transaction)
         if topic.tails and topic.has(self._delivered, partition, op, value):
             return
-        name, headers = topic.name, topic.headers(partition, self._headers)
+        headers = topic.headers(partition, self._headers)
         stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
         if value is not None and len(value) > ALONE:
-            outbox.put_alone(name, value, key, partition, stamp, transaction, headers)
+            outbox.put_alone(topic, value, key, partition, stamp, transaction, headers)
         else:
-            outbox.put(name, value, key, partition, stamp, transaction, headers)
+            outbox.put(topic, value, key, partition, stamp, transaction, headers)
 
     def _put_made(
         self,
@@ -310,15 +311,15 @@ class RecordSink:
             return False
         if named and topic.tails and topic.has(self._delivered, partition, op, value):
             return True
-        name, standing = topic.name, topic.headers(partition, self._headers)
+        standing = topic.headers(partition, self._headers)
         if standing is None:
             standing = headers
         elif headers:
             standing = [*standing, *headers]
         if value is not None and len(value) > ALONE:
-            outbox.put_alone(name, value, key, partition, stamp, transaction, standing)
+            outbox.put_alone(topic, value, key, partition, stamp, transaction, standing)
         else:
-            outbox.put(name, value, key, partition, stamp, transaction, standing)
+            outbox.put(topic, value, key, partition, stamp, transaction, standing)
         return True
 
     def _park(self, large: TooLarge, transaction: Transaction) -> None:
@@ -335,8 +336,7 @@ class RecordSink:
 
     def _look_at_topics(self, kafka: ProducerPool) -> None:
         """See whether the topics are still what they were."""
-        gone = self._watch.look(kafka)
-        if gone is None:
+        if (gone := self._watch.look(kafka)) is None:
             return
         if gone:
             self._forget(gone)

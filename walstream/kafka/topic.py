@@ -30,6 +30,8 @@ class Topic:
     retention_ms: int  # -1: for ever
     advice: str  # what takes a larger record; "": max.message.bytes
     unwritten: set[int]  # partitions new to this producer
+    unproven: set[int]  # those of which no broker acknowledged a record of it lately
+    proving: set[int]  # those of these where its first record is on its way
     stamped: int  # the commit time that was last turned into stamp_ms
     stamp_ms: int
     layout: int  # see `kept`
@@ -55,6 +57,8 @@ class Topic:
         self.retention_ms = retention_ms
         self.advice = advice
         self.unwritten = set(range(partitions))
+        self.unproven = set(range(partitions))
+        self.proving = set()
         self.stamped = _NEVER
         self.stamp_ms = 0
         self.layout = 1
@@ -103,6 +107,13 @@ class Topic:
         stamped = self.stamped != _NEVER
         self.stamped = _NEVER  # the next record's time is found anew
         return stamped
+
+    def doubt(self) -> None:
+        """Let the next record in each partition be acknowledged before others.
+
+        Brokers forget a producer that sends nothing to a partition for long.
+        """
+        self.unproven.update(range(self.partitions))
 
     def written(self) -> None:
         """Note that records were sent to it by another producer of this source."""

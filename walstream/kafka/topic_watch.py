@@ -4,7 +4,7 @@ A topic that is gone, and that nothing was sent to since the last look, is that 
 table that is gone too, as a rule: it is forgotten. Any other that is gone is lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Final, Protocol
 
@@ -16,6 +16,7 @@ from walstream.kafka.topics import Topics
 from walstream.telemetry import runtime
 
 _EVERY_S: Final = 60.0
+_DOUBT_S: Final = 6 * 3600.0  # of a day by default (producer.id.expiration.ms)
 
 
 class WatchedSink(Answering, Protocol):
@@ -34,6 +35,7 @@ class TopicWatch:
         self._clock = clock
         self._asking = Asking(topics)
         self._next = clock() + _EVERY_S
+        self._doubt = clock() + _DOUBT_S
         self._refresh: Future[set[str]] | None = None
         self._idle: dict[str, Topic] = {}  # by name
         self._forgotten: set[str] = set()
@@ -46,6 +48,7 @@ class TopicWatch:
             if self._clock() >= self._next:
                 self._next = self._clock() + _EVERY_S
                 known = self._topics.known.values()
+                self._doubt_some(known)
                 self._idle = {one.name: one for one in known if not one.was_stamped()}
                 self._refresh = self._topics.refresh(frozenset(self._idle))
             return None
@@ -63,6 +66,13 @@ class TopicWatch:
                 kafka.fail(topic_lost(name, "was deleted"))
         self._forgotten |= gone
         return gone
+
+    def _doubt_some(self, known: Iterable[Topic]) -> None:
+        """Let partitions be proven again before brokers forget the producer there."""
+        if self._clock() >= self._doubt:
+            self._doubt = self._clock() + _DOUBT_S
+            for one in known:
+                one.doubt()
 
     def meet(self, name: str) -> None:
         """Begin again where a topic is another one: the producer knows the old one."""

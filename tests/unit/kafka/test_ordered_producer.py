@@ -1,17 +1,17 @@
 """Behind a record that failed nothing is produced; tests/integration asks a broker."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from tests.support.deadline import wait_until
 from tests.support.servers.mock_kafka import Mocked
-from walstream.errors import HistoryError, RecordRefused, TopicLost
+from walstream.errors import HistoryError, RecordRefused, TopicLost, Transient
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import producer_properties
-from walstream.pipeline.ledger import (
-    Counted,
-)
+from walstream.kafka.topic import Topic
+from walstream.pipeline.ledger import Counted
 from walstream.telemetry.meter import SinkMeter
 
 LIMIT = 1 << 20
@@ -24,6 +24,8 @@ class Box(OrderedProducer):
     def __init__(self, linger_ms: int) -> None:
         self.kafka = Mocked()
         self.kafka.write("t", 1)
+        self.topic = Topic("t", "id", 3, LIMIT)
+        self.topic.unproven.clear()
         self.taken = SinkMeter()
         given = {
             "bootstrap.servers": self.kafka.bootstrap,
@@ -41,16 +43,16 @@ def outbox() -> Iterator[Box]:
     made.close(0)
 
 
-def put(outbox: OrderedProducer, value: bytes, counted: Counted) -> None:
-    outbox.put("t", value, b"k", 0, 1, counted)
+def put(outbox: Box, value: bytes, counted: Counted, partition: int = 0) -> None:
+    outbox.put(outbox.topic, value, b"k", partition, 1, counted)
 
 
-def arrive(outbox: OrderedProducer) -> None:
+def arrive(outbox: Box) -> None:
     """Let all that was produced be reported."""
     wait_until(lambda: heard(outbox).in_flight == 0, 30, "all is reported")
 
 
-def heard(outbox: OrderedProducer) -> OrderedProducer:
+def heard(outbox: Box) -> Box:
     """Give it when it has heard of what was delivered meanwhile."""
     outbox.wait(0.05)
     return outbox
@@ -136,7 +138,7 @@ def test_an_attempt_that_is_refused_is_not_tried_again(outbox: OrderedProducer) 
 def test_what_fails_takes_what_is_queued_along() -> None:
     outbox, counted = Box(linger_ms=900_000), Counted()
     put(outbox, b"a", counted)
-    outbox.put("t", b"b", b"k", 99, 1, counted)  # given up: there is no such partition
+    put(outbox, b"b", counted, 99)  # given up: there is no such partition
     wait_until(lambda: not heard(outbox).has_room, 30, "it is given up")
     arrive(outbox)
     assert outbox.taken.records == 0
@@ -144,3 +146,110 @@ def test_what_fails_takes_what_is_queued_along() -> None:
     with pytest.raises(TopicLost):
         outbox.serve()
     outbox.close(0)
+
+
+class Row(Box):
+    """One whose records are produced when a test says, and reported likewise."""
+
+    def __init__(self) -> None:
+        super().__init__(linger_ms=0)
+        self.topic.doubt()
+        self.sent: list[bytes] = []
+        self._reports: list[Callable[..., None]] = []
+        vars(self)["_produce"] = self._note
+
+    def _note(self, *record: Any, **_: object) -> None:
+        self.sent.append(record[1])
+        self._reports.append(record[4])
+
+    def report(self, number: int, offset: int | None) -> None:
+        """Report the delivery of what was sent as this number."""
+        self._reports[number](None, Said(offset))
+
+
+class Said:
+    """The message of a report."""
+
+    def __init__(self, offset: int | None) -> None:
+        self._offset = offset
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int | None:
+        return self._offset
+
+
+@pytest.fixture
+def row() -> Iterator[Row]:
+    made = Row()
+    yield made
+    made.close(0)
+
+
+def test_the_first_record_in_a_partition_is_acknowledged_before_the_next_is_sent(
+    row: Row,
+) -> None:
+    counted = Counted()
+    put(row, b"1", counted)
+    put(row, b"2", counted, partition=1)
+    assert row.sent == [b"1", b"2"], "another partition's goes meanwhile"
+    put(row, b"3", counted)
+    put(row, b"4", counted, partition=2)
+    assert not row.has_room
+    assert not row.serve()
+    assert row.sent == [b"1", b"2"], "none overtakes the one that waits"
+    row.report(1, 7)
+    assert not row.serve()
+    row.report(0, 7)
+    assert row.serve()
+    assert row.sent == [b"1", b"2", b"3", b"4"]
+    put(row, b"5", counted)
+    put(row, b"6", counted)
+    assert row.sent[4:] == [b"5", b"6"], "the partition is proven"
+    assert counted.undelivered == 4
+
+
+def test_a_large_record_is_first_in_its_partition_likewise(row: Row) -> None:
+    counted = Counted()
+    put(row, b"1", counted)
+    row.put_alone(row.topic, b"2", b"k", 0, 1, counted)
+    assert not row.serve()
+    assert row.sent == [b"1"]
+    row.report(0, 7)
+    row.serve()
+    assert row.sent == [b"1", b"2"]
+    row.report(1, 8)
+    assert row.serve()
+    assert counted.undelivered == 0
+
+
+def test_partitions_that_are_doubted_are_proven_again(row: Row) -> None:
+    counted = Counted()
+    row.topic.unproven.clear()
+    put(row, b"1", counted)
+    row.topic.doubt()
+    put(row, b"2", counted)
+    put(row, b"3", counted)
+    assert row.sent == [b"1", b"2"]
+    row.report(0, 7)
+    assert not row.serve(), "that was sent before"
+    row.report(1, 8)
+    assert row.serve()
+    assert row.sent == [b"1", b"2", b"3"]
+
+
+def test_a_record_of_which_no_offset_is_told_counts_as_not_delivered(row: Row) -> None:
+    counted = Counted()
+    put(row, b"1", counted)
+    row.report(0, None)
+    put(row, b"2", counted)
+    assert row.sent == [b"1"]
+    assert row.has_doubts
+    with pytest.raises(Transient, match="did not say where it is"):
+        row.serve()
+    assert counted.undelivered == 2
+    assert row.topic.unproven == {0, 1, 2}

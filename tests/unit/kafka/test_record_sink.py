@@ -36,10 +36,10 @@ class Outbox:
 
     def put(self, *record: Any) -> None:
         record[5].undelivered += 1
-        self.records.append(record)
+        self.records.append((record[0].name, *record[1:]))
 
     def put_alone(self, *record: Any) -> None:
-        self.alone.append(record)
+        self.alone.append((record[0].name, *record[1:]))
 
     def hold(self, attempt: Callable[[], bool]) -> None:
         self.held.append(attempt)

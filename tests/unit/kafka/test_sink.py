@@ -56,6 +56,13 @@ def opened() -> KafkaSink:
     return sink
 
 
+def put_without_table(sink: KafkaSink) -> None:
+    """Send a record that no table has, and that is not the first one there."""
+    topic = Topic("t", "id", 1, 1 << 20)
+    topic.unproven.clear()
+    sink._outboxes.of("t").put(topic, b"v", b"k", 0, 0, Counted())  # type: ignore[union-attr]  # noqa: SLF001 - a record without its table
+
+
 @pytest.fixture
 def hurry() -> Iterator[None]:
     before = sys.getswitchinterval()
@@ -100,7 +107,7 @@ def test_a_process_that_stood_still_gives_up_what_it_had_under_way(
     now[0] += 100.0
     assert sink.ready()  # nothing is under way: nobody's record can come late
 
-    sink._outboxes.of("t").put("t", b"v", b"k", 0, 0, Counted())  # type: ignore[union-attr]  # noqa: SLF001 - a record without its table
+    put_without_table(sink)
     assert sink.in_flight > 0
     now[0] += still_s
     if still_s > 30:
@@ -120,7 +127,7 @@ def test_another_sink_of_a_process_that_stood_still_waits_for_nothing(
     now, looks = [time.time()], list[float]()
     with altered(time=lambda: now[0]):
         sink = opened()
-    sink._outboxes.of("t").put("t", b"v", b"k", 0, 0, Counted())  # type: ignore[union-attr]  # noqa: SLF001 - a record without its table
+    put_without_table(sink)
     now[0] += still_s
 
     def monotonic() -> float:
@@ -136,7 +143,8 @@ def test_another_sink_of_a_process_that_stood_still_waits_for_nothing(
 def test_a_record_of_many_bytes_goes_alone(*, handled: bool) -> None:
     """Until it is delivered there is no room: its copies are not there twice."""
     topics = NoTopics()
-    topics.known["t"] = Topic("t", "id", 3, 100 << 20)
+    topics.known["t"] = topic = Topic("t", "id", 3, 100 << 20)
+    topic.unproven.clear()
     router = Router("s", RoutingRules({}, "{table}", ""))
     room = {"queue.buffering.max.kbytes": 1 << 20}
     producer = {**PRODUCER, **room}

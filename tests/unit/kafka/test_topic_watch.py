@@ -87,3 +87,17 @@ def test_what_is_lost_stops_and_what_passes_does_not(
     rig.answer.set_exception(error)
     assert rig.look() == set()
     assert len(rig.failed) == fails
+
+
+def test_partitions_are_proven_again_before_brokers_forget_the_producer() -> None:
+    rig = Rig()
+    for one in rig.known.values():
+        one.unproven.clear()
+    rig.now = 6 * 3600.0 - 60.0
+    rig.look()
+    assert [one.unproven for one in rig.known.values()] == [set(), set()]
+    rig.answer.set_result(set())
+    rig.look()
+    rig.now = 6 * 3600.0
+    rig.look()
+    assert [one.unproven for one in rig.known.values()] == [{0}, {0}]

@@ -33,10 +33,10 @@ class Outbox:
         self.held: list[Callable[[], bool]] = []
         self.places: Counter[tuple[str, int]] = Counter()  # no tombstones
 
-    def put(self, topic: str, value: bytes | None, key: bytes, *rest: Any) -> None:
+    def put(self, topic: Topic, value: bytes | None, key: bytes, *rest: Any) -> None:
         said = None if value is None else json.loads(value)
-        self.records.append((topic, key, said or {}))
-        self.places[topic, rest[0]] += value is not None
+        self.records.append((topic.name, key, said or {}))
+        self.places[topic.name, rest[0]] += value is not None
         transaction = rest[2]
         transaction.undelivered += 1
 

@@ -241,7 +241,7 @@ class RelaySink:
         self._window.put(size)
         passed: Headers | None = list(headers) if headers else None
         self._outbox.put(
-            topic.name, record.value, record.key, partition, stamp, portion, passed
+            topic, record.value, record.key, partition, stamp, portion, passed
         )
 
     def _check_size(

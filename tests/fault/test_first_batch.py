@@ -1,0 +1,97 @@
+"""A broker that refuses a producer's first batch, and takes the second, loses nothing.
+
+KAFKA-14359. Here it refuses each first batch of each producer, since it is damaged.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Message, Producer
+
+from tests.fault.test_kill_cycles import kill_worker, settle
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import PostgresServer
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.fixtures.walstream import streamed
+from tests.support.loads.keyed import TABLE, Load
+from tests.support.oracles.op_order import OracleSlot
+from tests.support.oracles.topic_reader import TopicAdmin
+from tests.support.servers.brief_kafka import BriefKafka
+from tests.support.servers.damaging_link import DamagingLink
+from walstream.testing.servers.port import HOST, free_port
+
+pytestmark = pytest.mark.same_on_15
+
+_SEED = 14359
+
+
+@dataclass(frozen=True)
+class Broker:
+    """One that clients reach by way of a link."""
+
+    link: DamagingLink
+    data: Path | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.link.port}"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    needs_own_servers()
+    port = free_port()
+    settings = {"advertised.listeners": f"PLAINTEXT://{HOST}:{port}"}
+    with BriefKafka(settings=settings) as kafka, DamagingLink(kafka.port, port) as link:
+        yield Broker(link)
+
+
+def test_librdkafka_reports_as_delivered_what_kafka_does_not_have(
+    broker: Broker,
+) -> None:
+    """What a record's offset is looked at for; if this fails, that is needless."""
+    TopicAdmin(broker.bootstrap).create("t")
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "batch.num.messages": 1,
+        }
+    )
+    delivered: list[int | None] = []
+
+    def report(error: object, message: Message) -> None:
+        assert error is None
+        delivered.append(message.offset())
+
+    before = broker.link.damaged
+    producer.list_topics("t", timeout=30)
+    for number in range(3):
+        producer.produce("t", str(number).encode(), on_delivery=report, partition=0)
+    assert producer.flush(60) == 0
+    assert broker.link.damaged == before + 1
+    assert delivered == [None, 0, 1]
+
+
+def test_what_is_refused_of_each_new_producer_is_sent_again(
+    newest_postgres: PostgresServer, broker: Broker, tmp_path: Path
+) -> None:
+    link = broker.link
+    small = {"bootstrap.servers": broker.bootstrap, "batch.num.messages": 2}
+    sink = {"topic_partitions": 4, "producer": small}
+    with streamed(newest_postgres, broker, tmp_path, before=TABLE, sink=sink) as stream:
+        oracle = OracleSlot(stream.database)
+        with Load(stream.database.dsn, _SEED) as load:
+            for _ in range(2):
+                count = link.damaged + 1
+                wait_until(partial(link.has_damaged, count), 60, "it is refused")
+                load.wait_for_more(20)
+                kill_worker(stream.walstream.worker_pid())
+                load.wait_for_more(20)  # are there when the next one begins
+        assert settle(stream, oracle) == 0
+        said = stream.walstream.text
+        assert "did not say where it is" not in said, "it waited for the first one"

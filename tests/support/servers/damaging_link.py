@@ -1,0 +1,138 @@
+"""A TCP link to a Kafka broker that damages the first batch of each producer.
+
+The broker refuses a batch whose checksum is wrong, and a producer sends it again: what
+it sent behind it meanwhile is the first batch that the broker takes.
+"""
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self
+
+_HOST: Final = "127.0.0.1"
+_PRODUCE: Final = 0  # key of the request
+_BATCH: Final = 61  # bytes of a batch's head, which a fixed length follows
+_MAGIC, _CRC, _PRODUCER, _SEQUENCE = 16, 17, 43, 53  # where they are in it
+_BEHIND_S: Final = 0.3  # for what is sent behind a damaged batch
+
+
+class DamagingLink:
+    """Listens on `port`, and passes a damaged batch on together with what follows."""
+
+    def __init__(self, to_port: int, port: int = 0) -> None:
+        self.damaged = 0  # batches
+        self._to_port = to_port
+        self._known: set[bytes] = set()  # of batches that were damaged
+        self._lock = threading.Lock()
+        self._listener = socket.create_server((_HOST, port))
+        self._ends: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def has_damaged(self, count: int) -> bool:
+        return self.damaged >= count
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                try:
+                    server = socket.create_connection((_HOST, self._to_port))
+                except OSError:
+                    client.close()
+                    continue
+                self._start(self._serve, client, server)
+
+    def _start(
+        self, run: Callable[..., None], *ends: socket.socket
+    ) -> threading.Thread:
+        thread = threading.Thread(target=run, args=ends, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+        return thread
+
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+        self._ends |= {client, server}
+        with client, server:
+            up = self._start(self._up, client, server)
+            with suppress(OSError):
+                while data := server.recv(1 << 16):
+                    client.sendall(data)
+            _end(client)
+            up.join()
+        self._ends -= {client, server}
+
+    def _up(self, client: socket.socket, server: socket.socket) -> None:
+        read = b""
+        with suppress(OSError):
+            while data := client.recv(1 << 16):
+                read += data
+                while (end := _frame_end(read)) <= len(read):
+                    frame, read = read[:end], read[end:]
+                    if (worse := self._damage(frame)) is not None:
+                        client.settimeout(_BEHIND_S)
+                        with suppress(TimeoutError):
+                            while _frame_end(read) > len(read):
+                                read += client.recv(1 << 16)
+                        client.settimeout(None)
+                    server.sendall(worse or frame)
+        _end(server)
+
+    def _damage(self, frame: bytes) -> bytes | None:
+        """Return the request with its first batches damaged; None: it has none."""
+        if int.from_bytes(frame[4:6]) != _PRODUCE:
+            return None
+        worse = bytearray(frame)
+        with self._lock:
+            before = self.damaged
+            for at in range(12, len(frame) - _BATCH + 1):
+                if not _begins_batch(frame, at):
+                    continue
+                crc = frame[at + _CRC : at + _CRC + 4]
+                producer = frame[at + _PRODUCER : at + _PRODUCER + 8]
+                sequence = frame[at + _SEQUENCE : at + _SEQUENCE + 4]
+                if sequence == bytes(4) and producer + crc not in self._known:
+                    self._known.add(producer + crc)
+                    worse[at + _CRC] ^= 0xFF
+                    self.damaged += 1
+            return bytes(worse) if self.damaged > before else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for one in [*self._ends]:
+            _end(one)
+        for thread in self._threads:
+            thread.join(5)
+
+
+def _frame_end(read: bytes) -> int:
+    return 4 + int.from_bytes(read[:4]) if len(read) >= 4 else 1 << 40
+
+
+def _begins_batch(frame: bytes, at: int) -> bool:
+    """Return whether a batch of a producer lies there: base offset 0, and magic 2."""
+    if frame[at : at + 8] != bytes(8) or frame[at + _MAGIC] != 2:
+        return False
+    size = int.from_bytes(frame[at + 8 : at + 12])
+    return _BATCH - 12 <= size <= len(frame) - at - 12
+
+
+def _end(one: socket.socket) -> None:
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
