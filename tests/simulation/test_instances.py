@@ -23,7 +23,7 @@ def test_a_slot_changes_hands_and_its_former_reader_ends() -> None:
             repeated += them.checker.repeated
             ends += [one.ended for one in them.all if one.ended]
     assert streamed > _TRIED // 2
-    assert repeated > _TRIED
+    assert repeated > _TRIED // 3
     said = " ".join(ends)
     assert "beyond the position" in said  # another one moved its slot
     assert "is read now by another" in said  # it has no state
