@@ -18,7 +18,8 @@ from consumer.group.event_loop import EventLoop
 from consumer.group.linger import Linger
 from consumer.group.member import GroupMember
 from consumer.group.offset_gaps import Gaps
-from consumer.group.settings import ClientProperties
+from consumer.group.settings import ClientProperties, begin_of
+from consumer.group.topic_start import TopicStart
 from consumer.handler import (
     BasicApplication,
     BasicBatchApplication,
@@ -45,6 +46,7 @@ from walstream.telemetry import runtime
 _WANTED: Final = 1000  # messages
 _TELL_INTERVAL_S: Final = 1.0
 _GAPS_REST_S: Final = 1.0
+_BEGINS_S: Final = 0.2  # after which it may be known where
 _log = logging.getLogger(__name__)
 
 
@@ -109,6 +111,9 @@ class BasicConsumer(GroupMember, BasicRoutes):
     def _work(self, lane: AssignedPartition) -> "BasicWork":
         return BasicWork(lane, self._options)
 
+    def _topic_start(self) -> TopicStart:
+        return TopicStart(begin_of(self._settings))
+
     def _op_of(self, record: ConsumerRecord) -> Op | None:
         return self._decoder.op_of(record)
 
@@ -157,7 +162,13 @@ class BasicWork:
         self._next_tell = 0.0
 
     def begin(self) -> None:
-        """Nothing is kept here."""
+        """Seek where the group begins, once that is known.
+
+        The client began by itself, perhaps before that was stored.
+        """
+        if self._lane.begins is None:
+            raise Pause(_BEGINS_S)
+        self._lane.seek(self._lane.begins)
 
     def rest(self) -> float | None:
         self._ask_for_gaps()
@@ -168,7 +179,7 @@ class BasicWork:
 
     def handle(self, messages: list[Message]) -> int:
         lane = self._lane
-        self._gaps.see(messages, lane.stored if lane.handled is None else lane.handled)
+        self._gaps.see(messages, lane.reached)
         self._ask_for_gaps()
         batch_handler = self._options.batch_handler
         try:

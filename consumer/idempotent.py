@@ -15,7 +15,7 @@ from consumer.group.assigned_partition import AssignedPartition
 from consumer.group.member import GroupMember
 from consumer.group.settings import (
     ClientProperties,
-    from_earliest,
+    begin_of,
     session_timeout_s,
 )
 from consumer.handler import (
@@ -127,7 +127,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
                 guard=TopicGuard(self._settings, group),
                 accept_source=accept_source,
                 frozen_s=session_timeout_s(self._settings),
-                from_earliest=from_earliest(self._settings),
+                begin=begin_of(self._settings),
             ),
             decoder=Decoder(unavailable),
             hooks=batch_hooks(app),

@@ -19,8 +19,9 @@ from consumer.errors import ConsumerStopped
 from consumer.group.assigned_partition import Place
 from consumer.group.settings import (
     ClientProperties,
+    FirstOffset,
+    begin_of,
     consumer_settings,
-    from_earliest,
 )
 from consumer.group.stop_signals import stopping_at_signals
 from consumer.handler import Retry, beginning, finished
@@ -100,7 +101,7 @@ class TransactionConsumer:
         self._handler = transaction_handler(app)
         self._begin = beginning(app)
         self._settings = consumer_settings(group, kafka)
-        if not from_earliest(self._settings):
+        if begin_of(self._settings) is not FirstOffset.EARLIEST:
             raise ConfigError(
                 'kafka["auto.offset.reset"] must be earliest',
                 hint="without its first records a transaction is never whole",

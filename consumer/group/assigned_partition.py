@@ -78,10 +78,8 @@ class AssignedPartition:
         self.place = place
         self.inbox = Inbox(budget)
         self.cut: int | None = None  # by the fetcher: the offset that had no room
-        self.stored: int | None = None  # by the fetcher: what Kafka knows
-        self.known: int | None = None  # by the fetcher: where Kafka would begin
-        self.start_offset: int | None = None  # where it let it begin, not stored before
-        self.begins: int | None = None  # where it was sought first
+        self.stored: int | None = None  # by the fetcher: the handled that Kafka knows
+        self.begins: int | None = None  # the offset where it begins, once it is known
         self.handled: int | None = None  # the offset after the last handled record
         self.wanted_offset: int | None = None  # where the fetcher is to seek
         self.error: Exception | None = None
@@ -103,10 +101,7 @@ class AssignedPartition:
     @property
     def reached(self) -> int | None:
         """The offset of what comes next; None: not known yet."""
-        for offset in (self.handled, self.begins, self.start_offset, self.known):
-            if offset is not None:
-                return offset
-        return None
+        return self.begins if self.handled is None else self.handled
 
     @property
     def stopping(self) -> bool:
@@ -167,11 +162,6 @@ class AssignedPartition:
         if self.linger is not None:
             self.linger.forget()
         self._pool.urge(self)
-
-    def found_start(self, offset: int) -> None:
-        """Note where Kafka let it begin, and let its work know."""
-        self.start_offset = offset
-        self._pool.call(self)
 
     def urge(self) -> None:
         """End a pause: what was waited for has come."""

@@ -29,10 +29,21 @@ def meet_fetch_error(message: Message) -> None:
     if error is None:
         return
     text = f"reading {message.topic()!r}: {error.str()} ({error.name()})"
-    if error.code() in _DENIED:
-        raise PermissionLacking(text, hint="grant READ on the topic and the group")
+    _refuse_denied(error, text)
     if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - likewise
         raise Transient(text, hint='"auto.offset.reset" says to stop here')
     if error.fatal():
         raise WalstreamError(text)
     _log.warning(text)
+
+
+def meet_start_error(error: KafkaError) -> None:
+    """Note why it is not known where to begin: it is asked again, unless it may not."""
+    text = f"asking where the group begins: {error.str()} ({error.name()})"
+    _refuse_denied(error, text)
+    _log.debug(text)
+
+
+def _refuse_denied(error: KafkaError, text: str) -> None:
+    if error.code() in _DENIED:
+        raise PermissionLacking(text, hint="grant READ on the topic and the group")

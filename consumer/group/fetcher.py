@@ -24,19 +24,20 @@ from consumer.group.assignment_text import assignment_text
 from consumer.group.broker_outage import OutageLog
 from consumer.group.buffer import Budget
 from consumer.group.client_close import LEAVE_S, left
-from consumer.group.fetch_error import is_end, meet_fetch_error
+from consumer.group.fetch_error import meet_fetch_error, meet_start_error
 from consumer.group.flow import FetchBudget
 from consumer.group.settings import (
     ClientProperties,
-    from_earliest,
+    fetch_settings,
     max_poll_interval_s,
     subscriptions,
 )
 from consumer.group.thread_pool import Pool
+from consumer.group.topic_start import TopicStart
 from walstream.telemetry import runtime
 
 _POLL_S: Final = 0.1
-_ASK_S: Final = 1.0
+_ASK_INTERVAL_S: Final = 0.5
 _BACK_S: Final = 0.5
 _STORE_INTERVAL_S: Final = 0.2
 _REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
@@ -55,7 +56,9 @@ class Fetcher:
         *,
         stop_timeout_s: float,
         threads: int | None,
+        start: TopicStart | None = None,
     ) -> None:
+        """`start` tells the lanes where they begin; None: their work knows."""
         self._make_work = make_work
         self._stop = stop
         self._stop_timeout_s = stop_timeout_s
@@ -64,7 +67,8 @@ class Fetcher:
         self._subscriptions = subscriptions(topics, settings)
         self._group = settings["group.id"]
         self._said = ""  # what it reads, as it was logged last
-        self._from_earliest = from_earliest(settings)
+        self._start = start
+        self._next_start = 0.0
         self._patience_s = max_poll_interval_s(settings) * _REVOKE_SHARE
         self._lanes: dict[Place, AssignedPartition] = {}
         self._former: dict[Place, AssignedPartition] = {}  # revoked, but still running
@@ -76,7 +80,7 @@ class Fetcher:
         self._outage = OutageLog(logging.getLogger("consumer.librdkafka"))
         hearing = self._outage.hearing(settings.get("error_cb"))
         self._consumer = Consumer(
-            {**settings, "error_cb": hearing}, logger=self._outage
+            {**fetch_settings(settings), "error_cb": hearing}, logger=self._outage
         )
         self._pool = Pool(threads)
         self._budget = Budget(drained=self.wake)
@@ -94,6 +98,7 @@ class Fetcher:
             )
             while not self._stop.is_set():
                 self._attend()
+                self._begin_lanes()
                 self._flow.resume()
                 self._store()
                 most = self._flow.most()
@@ -139,13 +144,9 @@ class Fetcher:
             key = (message.topic(), message.partition())
             chunk = chunks.get(key)
             if message.error() is not None:
-                if not is_end(message):
-                    meet_fetch_error(message)
-                elif chunk is None:
-                    self._note_start(message)
+                meet_fetch_error(message)
             elif chunk is None:
                 chunks[key] = [message]
-                self._note_start(message)
             else:
                 chunk.append(message)
         for (topic, number), messages in chunks.items():
@@ -153,20 +154,24 @@ class Fetcher:
             if lane is not None:
                 self._flow.put(lane, messages)
 
-    def _note_start(self, message: Message) -> None:
-        """Note where Kafka let a lane begin: at its first message, or at the end.
-
-        It is stored before anything was handled: what comes after a stop would be
-        skipped by another start at the end. Who begins with the oldest record does so
-        again.
-        """
-        if self._from_earliest:
+    def _begin_lanes(self) -> None:
+        """Let lanes begin where the group does; ask again where that is not known."""
+        if self._start is None:
             return
-        lane = self._lanes.get(Place(message.topic() or "", message.partition() or 0))
-        if lane is None or lane.stored is not None or lane.begins is not None:
+        new = [place for place, lane in self._lanes.items() if lane.begins is None]
+        now = runtime.monotonic()
+        if not new or now < self._next_start:
             return
-        if lane.start_offset is None:
-            lane.found_start(message.offset() or 0)
+        self._next_start = now + _ASK_INTERVAL_S
+        try:
+            found = self._start.offsets(self._consumer, new, self._lanes)
+        except KafkaException as error:
+            meet_start_error(error.args[0])
+            return
+        for place, offset in found.items():
+            lane = self._lanes[place]
+            lane.begins = offset
+            lane.urge()
 
     def _ask_whether_back(self) -> None:
         with suppress(KafkaException):
@@ -213,29 +218,6 @@ class Fetcher:
                 for low, high in [self._known_bounds(place)]
                 if high >= 0
             }
-            self._ask_where_to_begin()
-
-    def _ask_where_to_begin(self) -> None:
-        """Learn where Kafka lets the lanes begin that do not know it themselves."""
-        lanes = [
-            lane
-            for place, lane in self._lanes.items()
-            if lane.reached is None and place in self._ends
-        ]
-        if not lanes:
-            return
-        committed = self._committed([TopicPartition(*lane.place) for lane in lanes])
-        for lane, one in zip(lanes, committed, strict=False):
-            unread = 0 if self._from_earliest else self._ends[lane.place][1]
-            lane.known = unread if one.offset < 0 else one.offset
-
-    def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Ask Kafka for the group's offsets; nothing, when it does not tell."""
-        try:
-            return self._consumer.committed(partitions, timeout=_ASK_S)
-        except KafkaException as error:
-            _log.debug("asking for the group's offsets: %s", error)
-            return []
 
     def _known_bounds(self, place: Place) -> tuple[int, int]:
         """Ask librdkafka, not the broker: -1001 before the first fetch."""
@@ -244,7 +226,7 @@ class Fetcher:
 
     def _store_all(self, lanes: Iterable[AssignedPartition]) -> None:
         for lane in lanes:
-            offset = lane.start_offset if lane.handled is None else lane.handled
+            offset = lane.handled
             if offset is None or offset == lane.stored:
                 continue
             try:
@@ -262,14 +244,14 @@ class Fetcher:
         if not partitions:
             self._log_assignment()
             return
-        for one in self._committed(partitions) or partitions:
+        for one in partitions:
             place = Place(one.topic, one.partition)
             lane = AssignedPartition(place, self.wake, self._budget)
-            lane.stored = one.offset if one.offset >= 0 else None
             _log.debug("assigned %s", place)
             former = self._former.pop(place, None)
             lane.start(self._make_work(lane), self._pool, former)
             self._lanes[place] = lane  # from here on another thread may stop it
+        self._next_start = 0.0
         self._log_assignment()
 
     def _log_assignment(self) -> None:

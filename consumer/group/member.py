@@ -9,6 +9,7 @@ from consumer.group.assigned_partition import AssignedPartition, Place, Work
 from consumer.group.fetcher import Fetcher
 from consumer.group.settings import ClientProperties, consumer_settings
 from consumer.group.stop_signals import stopping_at_signals
+from consumer.group.topic_start import TopicStart
 from consumer.name_pattern import is_pattern
 
 
@@ -54,6 +55,7 @@ class GroupMember(ABC):
                     self._wish,
                     stop_timeout_s=self._stop_timeout_s,
                     threads=self._threads,
+                    start=self._topic_start(),
                 )
                 self._fetcher.run()
         finally:
@@ -82,6 +84,10 @@ class GroupMember(ABC):
 
     @abstractmethod
     def _work(self, lane: AssignedPartition) -> Work: ...
+
+    def _topic_start(self) -> TopicStart | None:
+        """Return what tells partitions where they begin, if their work does not."""
+        return None
 
     def _prepare(self) -> None:  # noqa: B027 - most have nothing to do
         """Get ready before anything is fetched."""

@@ -1,6 +1,7 @@
 """The librdkafka properties of a consumer: what it needs, and what it refuses."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Final
 
 from consumer.name_pattern import subscription
@@ -11,10 +12,24 @@ ClientProperties = Mapping[str, object]
 texts, numbers, booleans and callbacks.
 """
 
+
+class FirstOffset(Enum):
+    """First offset of a group in a topic that it never read."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    NOWHERE = "error"
+
+
+_BEGINS: Final = {
+    **dict.fromkeys(("earliest", "smallest", "beginning"), FirstOffset.EARLIEST),
+    **dict.fromkeys(("latest", "largest", "end"), FirstOffset.LATEST),
+}
+_RESET: Final = "auto.offset.reset"
 _PASSED_OVER: Final = "topic.blacklist"
 _KAFKAS_OWN: Final = "^__"
 _DEFAULTS: Final[ClientProperties] = {
-    "auto.offset.reset": "earliest",
+    _RESET: "earliest",
     "auto.commit.interval.ms": 1000,
     "partition.assignment.strategy": "cooperative-sticky",
     "log.connection.close": False,
@@ -68,9 +83,6 @@ def consumer_settings(
             )
     defaults = {**_DEFAULTS, **(_OF_PATTERNS if patterns else {})}
     settings = {**defaults, **kafka, **_PROMISED, "group.id": group}
-    if not from_earliest(settings):
-        # where a partition begins without a record has to be known, and stored
-        settings["enable.partition.eof"] = True
     if _broker_assigns(settings):
         # the broker refuses a client's strategy
         settings.pop("partition.assignment.strategy")
@@ -110,9 +122,19 @@ def max_poll_interval_s(settings: ClientProperties) -> float:
     return _seconds(settings, "max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)
 
 
-def from_earliest(settings: ClientProperties) -> bool:
-    """Whether a group that never read begins with the oldest record."""
-    return settings["auto.offset.reset"] in ("earliest", "smallest", "beginning")
+def begin_of(settings: ClientProperties) -> FirstOffset:
+    """Return where a group that never read begins."""
+    return _BEGINS.get(str(settings[_RESET]).lower(), FirstOffset.NOWHERE)
+
+
+def fetch_settings(settings: ClientProperties) -> dict[str, object]:
+    """Return the properties of the client that reads.
+
+    Where to begin is told to it. At an offset that does not exist it goes on with the
+    oldest record: the newest would pass over some that nobody misses.
+    """
+    latest = begin_of(settings) is FirstOffset.LATEST
+    return {**settings, **({_RESET: "earliest"} if latest else {})}
 
 
 def _seconds(settings: ClientProperties, key: str, default_ms: int) -> float:

@@ -97,7 +97,6 @@ class IdempotentWork:
 
     def rest(self) -> float | None:
         with self._turn():
-            self._session.note_start()
             self._ask_for_gaps()
             seconds = self._session.rest()
             return _GAPS_REST_S if self._gaps.pending else seconds
@@ -114,7 +113,6 @@ class IdempotentWork:
         with self._turn():
             if not self._session.sure(_offset(messages[0])):
                 return 0  # it sought: these come again, or never
-            self._session.note_start()
             expected = self._session.known.now.next_offset
             if expected is not None and _offset(messages[0]) < expected:
                 # Kafka went back by itself: its log was cut, or is another one

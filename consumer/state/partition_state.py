@@ -13,7 +13,7 @@ from typing import Any, Final
 import psycopg
 
 from consumer.group.assigned_partition import Place
-from consumer.pg_catalog import BELOW, IS, MINUS
+from consumer.pg_catalog import BELOW, IS, MINUS, unnest
 from consumer.state.advisory_lock import lock_key
 from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk, bygone
 from consumer.state.schema import Tables
@@ -24,10 +24,31 @@ _LOCK: Final = (
     " THEN pg_catalog.pg_current_xact_id()::pg_catalog.text END"
 )
 _KEY: Final = f"group_id {IS} %s AND topic {IS} %s AND partition {IS} %s"
+_IS_BEGUN: Final = (
+    "EXISTS (SELECT FROM {state}"
+    f" WHERE group_id {IS} %s AND topic {IS} %s AND next_offset IS NOT NULL)"
+)
+# of a topic that is begun, it was added: no record of it was ever passed over
 _INSERT: Final = (
-    "INSERT INTO {state}"
-    " (id, group_id, topic, partition, lsn, seq_id)"
-    " VALUES (%s, %s, %s, %s, '0', '0') ON CONFLICT DO NOTHING"
+    "INSERT INTO {state}"  # noqa: S608 - constants
+    " (id, group_id, topic, partition, lsn, seq_id, next_offset)"
+    f" VALUES (%s, %s, %s, %s, '0', '0', CASE WHEN {_IS_BEGUN} THEN 0 END)"
+    " ON CONFLICT DO NOTHING"
+)
+# in a statement of its own, which nobody can leave open: two members do the same rows
+# in the same order, and the later one finds them begun
+_BEGIN: Final = (
+    "INSERT INTO {state} AS kept"  # noqa: S608 - constants
+    " (id, group_id, topic, partition, lsn, seq_id, next_offset, topic_id)"
+    " SELECT one.id, %s::pg_catalog.text, %s::pg_catalog.text, one.partition,"
+    " '0', '0', one.next_offset, %s::pg_catalog.text FROM "
+    + unnest("%s::pg_catalog.uuid[]", "%s::integer[]", "%s::bigint[]")
+    + " AS one (id, partition, next_offset)"
+    f" WHERE one.partition {IS} %s OR NOT {_IS_BEGUN}"
+    " ON CONFLICT (group_id, topic, partition) DO UPDATE"
+    " SET next_offset = EXCLUDED.next_offset,"
+    " topic_id = coalesce(kept.topic_id, EXCLUDED.topic_id)"
+    " WHERE kept.next_offset IS NULL"
 )
 _READ: Final = (
     "SELECT id, lsn, seq_id, next_offset, topic_id, source"  # noqa: S608 - constants
@@ -91,7 +112,7 @@ class StateRow:
 
     id: uuid.UUID
     position: AppliedPosition
-    next_offset: int | None = None  # None: nothing was read yet
+    next_offset: int | None = None  # None: its topic is not begun yet
     topic_id: str | None = None
     source: str | None = None
 
@@ -150,8 +171,8 @@ class PartitionState:
         """Read the row for update; make one where there is none."""
         found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
-            drawn = uuid.UUID(hex=runtime.token_hex(16), version=4)
-            self.tables.execute(tx, _INSERT, (drawn, *self._key))
+            values = (_drawn(), *self._key, self.group, self.place.topic)
+            self.tables.execute(tx, _INSERT, values)
             found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
             raise psycopg.errors.SerializationFailure("the state row was deleted")
@@ -161,6 +182,25 @@ class PartitionState:
         identity, lsn, seq_id, next_offset, topic_id, source = found
         position = AppliedPosition(int(lsn), int(seq_id))
         return StateRow(identity, position, next_offset, topic_id, source)
+
+    def begin(
+        self,
+        tx: psycopg.Connection[Any],
+        firsts: Mapping[int, int],
+        topic_id: str | None,
+    ) -> None:
+        """Store where the topic is begun, for all its partitions at once.
+
+        `firsts` are offsets by partition, asked before. Where the topic is begun it is
+        done for this partition alone, if its row has no offset: of an earlier version.
+        """
+        parts = sorted(firsts)
+        values = (
+            *(self.group, self.place.topic, topic_id),
+            *([_drawn() for _ in parts], parts, [firsts[part] for part in parts]),
+            *(self.place.partition, self.group, self.place.topic),
+        )
+        self.tables.execute(tx, _BEGIN, values)
 
     def move(
         self, tx: psycopg.Connection[Any], xid: str, before: StateRow, after: StateRow
@@ -244,3 +284,7 @@ class PartitionState:
                 terminate = "SELECT pg_catalog.pg_terminate_backend(%s)"
                 self.tables.execute(connection, terminate, (pid,))
         return dict(holders)
+
+
+def _drawn() -> uuid.UUID:
+    return uuid.UUID(hex=runtime.token_hex(16), version=4)

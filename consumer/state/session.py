@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Final, NoReturn, TypeVar
 
 import psycopg
-from confluent_kafka import OFFSET_BEGINNING
 
 from consumer.group.assigned_partition import AssignedPartition, Pause
+from consumer.group.settings import FirstOffset
 from consumer.handler import Transaction
 from consumer.state.batch import Batch, BatchOutcome, Locked, Moved
 from consumer.state.connection import passes
@@ -47,7 +47,7 @@ class SessionOptions:
     guard: TopicGuard
     accept_source: AcceptSource
     frozen_s: float  # after which an idle holder of the lock is taken for frozen
-    from_earliest: bool
+    begin: FirstOffset
 
 
 class PartitionSession:
@@ -154,12 +154,6 @@ class PartitionSession:
         if runtime.monotonic() - self._flushed_at > _FLUSH_S:
             self._note()
 
-    def note_start(self) -> None:
-        """Take where Kafka let the partition begin for ours, if there was none."""
-        start = self._lane.start_offset
-        if start is not None and self.known.now.next_offset is None:
-            self._see(replace(self.known.now, next_offset=start))
-
     def rest(self) -> float | None:
         """Note how far was seen, sometimes; tell when there is more to note."""
         if not self.holds:
@@ -259,6 +253,19 @@ class PartitionSession:
             )
 
     def _read(self) -> StateRow:
+        """Read the row, of a topic that is begun."""
+        row = self._read_row()
+        if row.next_offset is not None or self._options.begin is FirstOffset.NOWHERE:
+            return row  # the client reports it
+        latest = self._options.begin is FirstOffset.LATEST
+        # before the row is written: whoever began the topic meanwhile has done so
+        firsts, topic_id = self._options.guard.begins(
+            self._lane.place.topic, latest=latest
+        )
+        self._batch.state.begin(self.tx, firsts, topic_id)
+        return self._read_row()
+
+    def _read_row(self) -> StateRow:
         tx = self.tx
         with tx.transaction():
             self._batch.lock(tx)
@@ -296,8 +303,6 @@ class PartitionSession:
         next_offset = self.known.now.next_offset
         if next_offset is not None:
             self._lane.seek(next_offset)
-        elif self._options.from_earliest:
-            self._lane.seek(OFFSET_BEGINNING)
 
     def _patiently(self, action: Callable[[], T]) -> T:
         """Do it; raise Pause while the database or Kafka is away."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     TopicCollection,
@@ -150,6 +151,42 @@ class TopicGuard:
         if count := len(found.topics[topic].partitions):
             return count
         raise Transient(f"asking for topic {topic!r}: Kafka reports no partitions")
+
+    def begins(self, topic: str, *, latest: bool) -> tuple[dict[int, int], str | None]:
+        """Return where a group begins in each partition, and the topic's id.
+
+        From the latest on, it goes on where it is in Kafka, if it is. Raises Transient.
+        """
+        topic_id = self._id(topic)
+        places = [Place(topic, number) for number in range(self.partitions(topic))]
+        bounds = self._bounds_of(places)
+        if missing := [place for place in places if place not in bounds]:
+            raise Transient(f"asking for {missing[0]}: Kafka reports no offsets")
+        stored = self._stored(topic) if latest else {}
+        found = {}
+        for place, (low, high) in bounds.items():
+            begin = stored.get(place.partition, high) if latest else low
+            found[place.partition] = min(max(low, begin), high)
+        return found, topic_id
+
+    def _stored(self, topic: str) -> dict[int, int]:
+        """Return the group's offsets in Kafka, where it has some; raise Transient."""
+        asked = self._connected().list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(self._group)], request_timeout=_TIMEOUT_S
+        )
+        try:
+            found = asked[self._group].result(_TIMEOUT_S + 1).topic_partitions or []
+        except KafkaException as error:
+            raise Transient(
+                f"asking for group {self._group}: {error.args[0]}"
+            ) from error
+        except TimeoutError as error:
+            raise Transient("Kafka does not answer") from error
+        return {
+            one.partition: one.offset
+            for one in found
+            if one.topic == topic and one.error is None and one.offset >= 0
+        }
 
     def _id(self, topic: str) -> str | None:
         asked = self._connected().describe_topics(

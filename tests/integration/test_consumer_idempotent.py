@@ -31,7 +31,7 @@ from consumer import (
 from consumer.state.advisory_lock import lock_key
 from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database
-from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
+from tests.support.loads.op_record import ITEM, Feed, backfilled, insert, truncate
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.programs.consumer_thread import Running, Setting, apply
 from walstream.errors import PermissionLacking
@@ -478,6 +478,46 @@ def test_records_deleted_before_a_running_consumer_read_them_stop_it(
         error = running.fails(TopicReplaced)
     assert error.offset == 1
     assert setting.count() == 1
+
+
+@pytest.mark.parametrize("begin", ["earliest", "latest"])
+@pytest.mark.parametrize("added", [False, True])
+def test_records_deleted_between_two_runs_stop_it_where_none_was_ever_read(
+    setting: Setting, begin: str, *, added: bool
+) -> None:
+    feed = setting.make(partitions=1 if added else 2)
+    kafka = {"auto.offset.reset": begin}
+    with setting.running(kafka=kafka) as running:
+        running.until_read(1 if added else 2)
+    assert setting.state(0)[2] == 0
+    admin = TopicAdmin(setting.kafka.bootstrap)
+    if added:
+        admin.grow(setting.topic, 2)
+        feed = Feed(setting.kafka.bootstrap, setting.topic)
+    for number in range(5):
+        feed.insert(number, 1)
+    feed.flush()
+    admin.delete_before(setting.topic, 4, 1)
+    with setting.running(kafka=kafka) as running:
+        error = running.fails(TopicReplaced)
+    assert (error.partition, error.offset) == (1, 0)
+    assert "begins at 4: Kafka deleted unread records" in str(error)
+    assert setting.count() == 0
+    for statement in error.repair.sql.splitlines():
+        setting.database.execute(statement)
+    with setting.running(kafka=kafka) as running:
+        running.until_read(2)
+    assert setting.count() == (begin == "earliest")
+
+
+def test_members_that_join_at_once_begin_a_topic_together(setting: Setting) -> None:
+    feed = setting.make(partitions=4)
+    for number in range(8):
+        feed.insert(number, number % 4)
+    feed.flush()
+    with setting.running(), setting.running():
+        setting.until(8)
+    assert [setting.state(partition)[2] for partition in range(4)] == [2] * 4
 
 
 def test_holes_of_transactions_are_no_loss(setting: Setting) -> None:

@@ -58,6 +58,7 @@ class SimDatabase:
             ),
             statements._READ: self._read,
             statements._INSERT: self._insert,
+            statements._BEGIN: self._begin,
             statements._MOVE: self._move,
             statements._REACH: self._reach,
             statements._READ_CHUNK: self._read_chunk,
@@ -120,9 +121,28 @@ class SimDatabase:
         return _Answer([found] if found else [])
 
     def _insert(self, values: tuple[Any, ...]) -> _Answer:
-        drawn, *key = values
-        self._state.setdefault(tuple(key), (drawn, "0", "0", None, None, None))
+        drawn, *key = values[:4]
+        first = 0 if self._is_begun(values[4:]) else None
+        self._state.setdefault(tuple(key), (drawn, "0", "0", first, None, None))
         return _changed(1)
+
+    def _begin(self, values: tuple[Any, ...]) -> _Answer:
+        group, topic, topic_id, *rows, own, _, _ = values
+        begun = self._is_begun((group, topic))
+        for drawn, part, first in zip(*rows, strict=True):
+            if begun and part != own:
+                continue
+            key = group, topic, part
+            row = self._state.get(key, (drawn, "0", "0", None, None, None))
+            if row[3] is None:
+                self._state[key] = (*row[:3], first, row[4] or topic_id, row[5])
+        return _changed(1)
+
+    def _is_begun(self, topic: Any) -> bool:
+        return any(
+            key[:2] == tuple(topic) and row[3] is not None
+            for key, row in self._state.items()
+        )
 
     def _move(self, values: tuple[Any, ...]) -> _Answer:
         after, key, before = values[:5], values[5:8], values[8:12]

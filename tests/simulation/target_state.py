@@ -24,11 +24,32 @@ def _read(tx: Tx, key: Any) -> Rows:
 
 
 def _insert(tx: Tx, values: Any) -> Rows:
-    drawn, *key = values
+    drawn, *key = values[:4]
+    first = 0 if _is_begun(tx, values[4:]) else None
     if tx.lock("state", tuple(key)) is not None:
         return done(0)
-    tx.put("state", tuple(key), (drawn, "0", "0", None, None, None))
+    tx.put("state", tuple(key), (drawn, "0", "0", first, None, None))
     return done(1)
+
+
+def _begin(tx: Tx, values: Any) -> Rows:
+    group, topic, topic_id, *rows, own, _, _ = values
+    begun = _is_begun(tx, (group, topic))
+    for drawn, part, first in zip(*rows, strict=True):
+        if begun and part != own:
+            continue
+        key = group, topic, part
+        row = tx.lock("state", key) or (drawn, "0", "0", None, None, None)
+        if row[3] is None:
+            tx.put("state", key, (*row[:3], first, row[4] or topic_id, row[5]))
+    return done(1)
+
+
+def _is_begun(tx: Tx, topic: Any) -> bool:
+    return any(
+        key[:2] == tuple(topic) and row[3] is not None
+        for key, row in tx.rows("state").items()
+    )
 
 
 def _move(tx: Tx, values: Any) -> Rows:
@@ -167,6 +188,7 @@ _OF: Final[dict[str, Statement]] = {
     statements._LOCK: _lock,
     statements._READ: _read,
     statements._INSERT: _insert,
+    statements._BEGIN: _begin,
     statements._MOVE: _move,
     statements._REACH: _reach,
     statements._READ_CHUNK: _read_chunk,

@@ -15,6 +15,7 @@ from psycopg.pq import TransactionStatus
 
 from consumer.group.assigned_partition import AssignedPartition, Place
 from consumer.group.buffer import Budget
+from consumer.group.settings import FirstOffset
 from consumer.handler import Transaction
 from consumer.op import Op
 from consumer.state.connection_pool import Connections
@@ -59,6 +60,10 @@ class Database(SimDatabase):
         state = PartitionState(group, place, cast("Tables", self))
         with super().transaction():
             return state.read(cast("Transaction", self))
+
+    def forget(self) -> None:
+        """Delete all rows, as a person does."""
+        self._state.clear()
 
     def put(self, before: StateRow, after: StateRow) -> None:
         """Move the row as another member would."""
@@ -108,6 +113,8 @@ class Guard:
         self.topic_id: str | None = "first"
         self.expected: list[Place] = []
         self.questions: list[tuple[int | None, str | None, float]] = []
+        self.first = 0  # offset of each partition
+        self.begun: list[bool] = []  # from the latest on?
         self.count = 3
         self.counted = 0
         self.error: Exception | None = None
@@ -123,6 +130,13 @@ class Guard:
         if self.error is not None:
             raise self.error
         return self.topic_id
+
+    def begins(self, topic: str, *, latest: bool) -> tuple[dict[int, int], str | None]:
+        assert topic == PLACE.topic
+        self.begun.append(latest)
+        if self.error is not None:
+            raise self.error
+        return dict.fromkeys(range(self.count), self.first), self.topic_id
 
     def partitions(self, topic: str) -> int:
         assert topic == PLACE.topic
@@ -179,7 +193,7 @@ class Surroundings:
             guard=cast("TopicGuard", self.guard),
             accept_source=own.get("accept_source"),
             frozen_s=7,
-            from_earliest=own.get("from_earliest", True),
+            begin=own.get("begin", FirstOffset.EARLIEST),
         )
 
     def state(self) -> PartitionState:

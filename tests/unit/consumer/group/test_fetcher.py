@@ -9,7 +9,8 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from consumer.group.assigned_partition import AssignedPartition
 from consumer.group.fetcher import Fetcher
-from consumer.group.settings import consumer_settings
+from consumer.group.settings import FirstOffset, consumer_settings
+from consumer.group.topic_start import TopicStart
 from tests.support.deadline import wait_until
 from tests.support.servers.mock_kafka import PARTITIONS, Mocked
 from tests.support.servers.slow_link import SlowLink
@@ -85,6 +86,7 @@ def test_kafka_away_is_one_line_and_its_return_another(
         wish,
         stop_timeout_s=20,
         threads=1,
+        start=TopicStart(FirstOffset.EARLIEST),
     )
     thread = threading.Thread(target=fetcher.run)
     thread.start()
@@ -118,12 +120,20 @@ def test_where_a_partition_begins_at_its_end_is_stored_before_a_record_comes() -
         lanes.append(lane)
         return Nothing()
 
-    fetcher = Fetcher(settings, ["t"], make_work, wish, stop_timeout_s=20, threads=1)
+    fetcher = Fetcher(
+        settings,
+        ["t"],
+        make_work,
+        wish,
+        stop_timeout_s=20,
+        threads=1,
+        start=TopicStart(FirstOffset.LATEST),
+    )
     thread = threading.Thread(target=fetcher.run)
     thread.start()
     try:
         wait_until(
-            lambda: [lane.stored for lane in lanes] == [3] * PARTITIONS, 30, "stored"
+            lambda: [lane.begins for lane in lanes] == [3] * PARTITIONS, 30, "stored"
         )
     finally:
         wish.set()

@@ -5,9 +5,11 @@ import re
 import pytest
 
 from consumer.group.settings import (
+    FirstOffset,
     admin_settings,
+    begin_of,
     consumer_settings,
-    from_earliest,
+    fetch_settings,
     max_poll_interval_s,
     session_timeout_s,
     subscriptions,
@@ -36,17 +38,27 @@ def test_defaults_stand_behind_what_is_given() -> None:
     assert settings["group.id"] == "g"
     assert settings["enable.auto.offset.store"] is False
     assert settings["isolation.level"] == "read_committed"
-    assert not from_earliest(settings)
-    assert from_earliest(consumer_settings("g", {}))
+    assert begin_of(settings) is FirstOffset.LATEST
+    assert begin_of(consumer_settings("g", {})) is FirstOffset.EARLIEST
     assert session_timeout_s(settings) == 45
     assert max_poll_interval_s({"max.poll.interval.ms": "9000"}) == 9
 
 
-@pytest.mark.parametrize("begin", ["latest", "error"])
-def test_who_begins_at_the_end_is_told_where_that_is(begin: str) -> None:
-    told = "enable.partition.eof"
-    assert consumer_settings("g", {})[told] is False
-    assert consumer_settings("g", {"auto.offset.reset": begin})[told] is True
+@pytest.mark.parametrize(
+    ("given", "begin", "reset"),
+    [
+        ("Smallest", FirstOffset.EARLIEST, "Smallest"),
+        ("end", FirstOffset.LATEST, "earliest"),  # what was deleted hides nothing else
+        ("error", FirstOffset.NOWHERE, "error"),
+        ("nonsense", FirstOffset.NOWHERE, "nonsense"),  # the client refuses it
+    ],
+)
+def test_the_client_goes_on_with_the_oldest_record_wherever_it_begins(
+    given: str, begin: FirstOffset, reset: str
+) -> None:
+    settings = consumer_settings("g", {"auto.offset.reset": given})
+    assert begin_of(settings) is begin
+    assert fetch_settings(settings) == {**settings, "auto.offset.reset": reset}
 
 
 def test_the_brokers_own_protocol_takes_no_strategy() -> None:

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from confluent_kafka import OFFSET_BEGINNING
 from psycopg import errors
 
 from consumer.errors import ForeignSource, TopicReplaced
-from consumer.group.assigned_partition import Pause
+from consumer.group.assigned_partition import Pause, Place
+from consumer.group.settings import FirstOffset
 from consumer.handler import Transaction
 from consumer.state.batch import Batch, BatchOutcome
 from consumer.state.partition_state import NEVER, PartitionState, StateRow
@@ -62,20 +62,74 @@ def test_it_begins_behind_what_took_effect(around: Surroundings) -> None:
     assert around.guard.questions == [(7, "first", 1000.0)]
 
 
-@pytest.mark.parametrize(
-    ("from_earliest", "sought"), [(True, OFFSET_BEGINNING), (False, None)]
-)
-def test_a_first_start_begins_where_it_was_told_to(
-    around: Surroundings, from_earliest: bool, sought: int | None
+@pytest.mark.parametrize("begin", [FirstOffset.EARLIEST, FirstOffset.LATEST])
+def test_a_first_start_begins_the_topic_whole_before_it_reads(
+    around: Surroundings, begin: FirstOffset
 ) -> None:
-    made = session(around, from_earliest=from_earliest)
-    made.begin()
-    assert around.lane.sought_to == sought
-    assert made.known.now.next_offset is None
+    around.guard.first = 4
+    made = begun(around, begin=begin)
     assert made.known.row == around.database.row()
+    for number in range(around.guard.count):
+        row = around.database.row(Place(PLACE.topic, number))
+        assert (row.next_offset, row.topic_id) == (4, "first")
+    assert around.guard.begun == [begin is FirstOffset.LATEST]
+
+
+def test_who_is_to_begin_nowhere_leaves_it_to_the_client(around: Surroundings) -> None:
+    made = session(around, begin=FirstOffset.NOWHERE)
+    made.begin()
+    assert around.lane.sought_to is None
+    assert around.guard.begun == []
+    assert around.database.row().next_offset is None
+
+
+def test_a_partition_that_was_added_is_read_from_its_first_record(
+    around: Surroundings,
+) -> None:
+    """What was deleted of it since then is missed: the topic's check sees it."""
+    around.guard.first, around.guard.count = 4, 3
+    around.database.row(other := Place(PLACE.topic, 1))
+    state = PartitionState("g", other, cast("Any", around.database))
+    state.begin(cast("Any", around.database), {1: 4}, None)
+    begun(around)
+    assert around.guard.questions[0][0] == 0
+    assert around.guard.begun == []
+
+
+def test_a_topic_that_another_member_began_meanwhile_is_not_begun_again(
+    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = around.guard.begins
+
+    def late(topic: str, *, latest: bool) -> Any:
+        found = real(topic, latest=latest)
+        tx = cast("Any", around.database)
+        around.state().begin(tx, dict.fromkeys(range(3), 7), "first")
+        return found
+
+    monkeypatch.setattr(around.guard, "begins", late)
+    begun(around)
+    assert {
+        around.database.row(Place(PLACE.topic, number)).next_offset
+        for number in range(3)
+    } == {7}
+
+
+def test_an_earlier_versions_row_without_an_offset_begins_alone(
+    around: Surroundings,
+) -> None:
+    around.guard.first = 4
+    own = around.database.row()  # of which nothing was read yet
+    kept(around, position=AppliedPosition(0, 0), topic_id="first")
+    tables = cast("Any", around.database)
+    PartitionState("g", Place(PLACE.topic, 1), tables).begin(tables, {1: 9}, None)
+    made = begun(around)
+    assert (made.known.row.id, made.known.row.next_offset) == (own.id, 4)
+    assert around.database.row(Place(PLACE.topic, 2)).next_offset == 0
 
 
 def test_which_topic_it_was_is_remembered(around: Surroundings) -> None:
+    kept(around, next_offset=0)
     made = begun(around)
     assert made.known.now.topic_id == "first"
     held = made.holds
@@ -83,7 +137,7 @@ def test_which_topic_it_was_is_remembered(around: Surroundings) -> None:
     assert (held, made.holds) == (True, False)
     assert around.database.row().topic_id == "first"
     made.check_topic()
-    assert around.guard.questions[-1] == (None, "first", around.now)
+    assert around.guard.questions[-1] == (0, "first", around.now)
 
 
 def test_another_topic_stops_it(around: Surroundings) -> None:
@@ -127,7 +181,7 @@ def test_a_database_that_is_away_is_waited_for(
     assert "4711" not in caplog.text  # the words of a server may hold a row's value
     around.sessions.away = False
     made.begin()
-    assert around.lane.sought_to == OFFSET_BEGINNING
+    assert around.lane.sought_to == 0
 
 
 def test_a_kafka_that_is_away_is_waited_for(
@@ -252,7 +306,7 @@ def test_what_changes_nothing_is_noted_now_and_then(around: Surroundings) -> Non
         assert around.lane.handled == offset
         assert made.known.now.next_offset == offset
         noted.append(around.database.row().next_offset)
-    assert noted == [None] * 5 + [6] * 6 + [12]
+    assert noted == [0] * 5 + [6] * 6 + [12]
 
 
 def test_what_was_seen_is_noted_when_nothing_comes(around: Surroundings) -> None:
@@ -261,7 +315,7 @@ def test_what_was_seen_is_noted_when_nothing_comes(around: Surroundings) -> None
     assert made.rest() is None
     around.now += 0.25
     made.skipped(4)
-    assert around.database.row().next_offset is None
+    assert around.database.row().next_offset == 0
     around.now += 0.5
     assert made.rest() == 0.25  # since it began
     around.now += 0.25
@@ -293,7 +347,7 @@ def test_what_cannot_be_noted_disturbs_nobody(
     made.end()
     around.database.holders = {}
     wanted = {"moved": 77, "gone": 5}
-    assert around.database.row().next_offset == wanted.get(trouble)
+    assert around.database.row().next_offset == wanted.get(trouble, 0)
 
 
 def test_nothing_is_written_where_nothing_was_seen(around: Surroundings) -> None:
@@ -304,21 +358,11 @@ def test_nothing_is_written_where_nothing_was_seen(around: Surroundings) -> None
     assert around.database.refusals
 
 
-def test_where_kafka_let_it_begin_is_its_first_offset(around: Surroundings) -> None:
-    made = begun(around)
-    known = []
-    for start in (None, 0, 5):
-        around.lane.start_offset = start
-        made.note_start()
-        known.append(made.known.now.next_offset)
-    assert known == [None, 0, 0]
-
-
 def test_a_state_that_nobody_doubts_is_not_read_again(around: Surroundings) -> None:
     made = begun(around)
     kept(around, next_offset=77)
     assert made.sure(5) is True
-    assert made.known.row.next_offset is None
+    assert made.known.row.next_offset == 0
 
 
 def test_a_state_that_is_still_as_it_was_goes_on(
@@ -344,13 +388,12 @@ def test_a_state_that_is_still_as_it_was_goes_on(
         (6, True, None),  # what lies between is skipped
         (5, True, None),
         (4, False, 4),
-        (None, False, OFFSET_BEGINNING),
     ],
 )
 def test_a_state_that_was_moved_is_obeyed(
     around: Surroundings,
     caplog: pytest.LogCaptureFixture,
-    next_offset: int | None,
+    next_offset: int,
     sure: bool,
     sought: int | None,
 ) -> None:
@@ -367,6 +410,17 @@ def test_a_state_that_was_moved_is_obeyed(
     assert made.known.chunks == {}
     assert "lsn 9" in caplog.text
     assert made.sure(5) is True
+
+
+def test_a_state_that_was_deleted_is_begun_again(around: Surroundings) -> None:
+    made = begun(around)
+    made.skipped(9)
+    made.end()
+    around.guard.first = 6
+    around.database.forget()
+    made.doubt()
+    assert made.sure(9) is False
+    assert around.lane.sought_to == 6
 
 
 def test_who_was_in_trouble_reads_the_state_again(
