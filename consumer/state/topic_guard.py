@@ -4,6 +4,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -28,6 +29,7 @@ from walstream.errors import Repair, Transient
 from walstream.telemetry import runtime
 
 _TIMEOUT_S: Final = 10.0
+_REFRESH_S: Final = 0.5
 _TROUBLE_S: Final = 0.5  # that the others take one's failure for their own
 _ENDS: Final = (
     OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # theirs
@@ -124,6 +126,11 @@ class TopicGuard:
                 answer.trouble, answer.asked_at = error, runtime.monotonic()
                 raise
             return answer
+
+    def _refresh(self) -> None:
+        """Learn the leaders again: librdkafka goes by a former one for minutes."""
+        with suppress(KafkaException):
+            self._connected().list_topics(timeout=_REFRESH_S)
 
     def _stop(self, place: Place, fact: str, offset: int | None) -> TopicReplaced:
         return TopicReplaced(
@@ -234,6 +241,8 @@ class TopicGuard:
                 raise Transient("Kafka does not answer") from error
             else:
                 found[place] = (low, high)
+        if refused is not None:
+            self._refresh()
         if refused is not None and not found:
             raise refused
         return found

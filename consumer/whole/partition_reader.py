@@ -81,6 +81,7 @@ class PartitionReader:
             logger=logging.getLogger("consumer.librdkafka"),
         )
         self._asked: dict[Place, Future[Any]] = {}
+        self._is_stale = False  # what the admin client knows of the brokers
         self._paused: set[Place] = set()
 
     def partitions(self, chosen: Callable[[str], bool]) -> dict[str, int]:
@@ -132,6 +133,10 @@ class PartitionReader:
 
     def ask_ends(self, places: Iterable[Place]) -> None:
         """Ask where partitions end; open transactions of a producer lie behind."""
+        if self._is_stale:
+            # it would go by what it learnt without a leader, for 15 minutes
+            with suppress(KafkaException):
+                self._admin.list_topics(timeout=_BACK_S)
         wanted = {TopicPartition(*place): _LATEST for place in places}
         asked = self._admin.list_offsets(
             wanted,
@@ -149,11 +154,13 @@ class PartitionReader:
         if not self._asked or not all(one.done() for one in self._asked.values()):
             return None
         answers, self._asked = self._asked, {}
+        self._is_stale = False
         found = {}
         for place, answer in answers.items():
             try:
                 found[place] = int(answer.result().offset)
             except KafkaException as error:
+                self._is_stale = True
                 _log.debug("asking where %s ends: %s", place, error)
         return found
 

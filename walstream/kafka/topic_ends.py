@@ -1,6 +1,7 @@
 """Ends of topics: the offsets that the next records will get."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -13,6 +14,7 @@ from walstream.errors import Transient
 from walstream.kafka.errors import failure
 
 _TIMEOUT_S: Final = 10.0
+_REFRESH_S: Final = 0.5
 
 
 def ends(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, list[int]]:
@@ -37,6 +39,9 @@ def ends(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, list[in
         try:
             found[one.topic][one.partition] = answer.result(_TIMEOUT_S + 1).offset
         except KafkaException as error:
+            # librdkafka would go by a former leader for minutes
+            with suppress(KafkaException):
+                admin.list_topics(timeout=_REFRESH_S)
             raise failure(error.args[0], f"end of topic {one.topic!r}") from error
         except TimeoutError as error:
             raise Transient("Kafka does not answer") from error

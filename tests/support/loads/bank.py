@@ -7,7 +7,9 @@ transfer, and the balances move one after the other.
 # ruff: noqa: S608 - SQL of constants
 
 import random
+from collections.abc import Iterator
 from functools import partial
+from itertools import count, islice
 from typing import Any, Final
 
 import psycopg
@@ -17,6 +19,7 @@ from tests.support.threads import Threads, Writers
 
 ACCOUNTS: Final = 40
 OPENING: Final = 1000
+_AWAY_S: Final = 0.05  # until it is asked again whether the server is back
 TABLES: Final = """
 CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL);
 CREATE TABLE transfer (id bigint PRIMARY KEY, note text,
@@ -46,34 +49,47 @@ SELECT (SELECT count(*) FROM account) AS accounts,
 
 
 class Transfers(Writers):
-    """Four writers: transfers, some of them taken back, some of many at once."""
+    """Four writers: transfers, some of them taken back, some of many at once.
 
-    def __init__(self, database: Database, seed: int) -> None:
+    They connect again when the server is back.
+    """
+
+    def __init__(self, database: Database, seed: int, pause_s: float = 0.02) -> None:
+        """`pause_s` is the longest one between two transactions of a writer."""
         super().__init__(*(partial(self._write, number) for number in range(4)))
         self._database = database
         self._seed = seed
+        self._pause_s = pause_s
 
     def _write(self, writer: int) -> None:
         choose = random.Random(f"{self._seed}/{writer}")  # noqa: S311
-        number = writer
-        with psycopg.connect(self._database.dsn) as connection:
-            while not self.leaving.is_set():
-                many = choose.choice([1] * 20 + [60])
-                dice = choose.random()
-                try:
-                    with connection.transaction():
-                        if dice < 0.01:
-                            _start_anew(connection)
-                            continue
-                        for _ in range(many):
-                            number += 4
-                            _transfer(connection, choose, number)
-                        if dice < 0.2:
-                            _take_back(connection, number - 4 * choose.randrange(40))
-                except psycopg.errors.DeadlockDetected:
-                    continue
-                self.transactions += 1
-                self.leaving.wait(choose.random() * 0.02)
+        numbers = count(writer, 4)  # of no use twice: a lost commit may be one
+        while not self.leaving.is_set():
+            try:
+                with psycopg.connect(self._database.dsn) as connection:
+                    self._write_by(connection, choose, numbers)
+            except psycopg.OperationalError:
+                self.leaving.wait(_AWAY_S)
+
+    def _write_by(
+        self, connection: Any, choose: random.Random, numbers: Iterator[int]
+    ) -> None:
+        while not self.leaving.is_set():
+            many = choose.choice([1] * 20 + [60])
+            dice = choose.random()
+            try:
+                with connection.transaction():
+                    if dice < 0.01:
+                        _start_anew(connection)
+                        continue
+                    for number in islice(numbers, many):
+                        _transfer(connection, choose, number)
+                    if dice < 0.2:
+                        _take_back(connection, number - 4 * choose.randrange(40))
+            except psycopg.errors.DeadlockDetected:
+                continue
+            self.transactions += 1
+            self.leaving.wait(choose.random() * self._pause_s)
 
 
 def _transfer(connection: Any, choose: random.Random, number: int) -> None:
@@ -106,7 +122,10 @@ def _start_anew(connection: Any) -> None:
 
 
 class Witness(Threads):
-    """Looks at a database all the time: what it sees at any moment must hold."""
+    """Looks at a database all the time: what it sees at any moment must hold.
+
+    It connects again when the server is back.
+    """
 
     def __init__(self, database: Database) -> None:
         super().__init__(self._look)
@@ -115,17 +134,24 @@ class Witness(Threads):
         self.seen: set[int] = set()  # numbers of transfers
 
     def _look(self) -> None:
-        with psycopg.connect(self._database.dsn, autocommit=True) as connection:
-            while not self.leaving.is_set():
-                found: Any = connection.execute(_HOLDS).fetchone()
-                accounts, *holds, transfers = found
-                if accounts < ACCOUNTS and not self.looks:
-                    assert transfers == 0, "rows of before come first"
-                    continue
-                assert accounts == ACCOUNTS
-                assert all(holds), found
-                self.looks += 1
-                self.seen.add(transfers)
+        while not self.leaving.is_set():
+            try:
+                with psycopg.connect(self._database.dsn, autocommit=True) as connection:
+                    self._look_by(connection)
+            except psycopg.OperationalError:
+                self.leaving.wait(_AWAY_S)
+
+    def _look_by(self, connection: Any) -> None:
+        while not self.leaving.is_set():
+            found: Any = connection.execute(_HOLDS).fetchone()
+            accounts, *holds, transfers = found
+            if accounts < ACCOUNTS and not self.looks:
+                assert transfers == 0, "rows of before come first"
+                continue
+            assert accounts == ACCOUNTS
+            assert all(holds), found
+            self.looks += 1
+            self.seen.add(transfers)
 
 
 def contents(database: Database) -> list[list[tuple[Any, ...]]]:

@@ -16,6 +16,11 @@ class Brokers:
 
     def __init__(self, refuse: int | None = None) -> None:
         self._refuse = refuse
+        self.refreshed = 0
+
+    def list_topics(self, **_: float) -> None:
+        self.refreshed += 1
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - theirs
 
     def list_offsets(self, asked: dict[Any, Any], **_: float) -> dict[Any, Any]:
         assert asked
@@ -41,3 +46,4 @@ def test_a_topic_whose_end_is_not_said_is_named() -> None:
     refusing = Brokers(KafkaError.LEADER_NOT_AVAILABLE)
     with pytest.raises(WalstreamError, match="'a'"):
         ends(cast("Any", refusing), {"a": 1})
+    assert refusing.refreshed == 1  # for the next question

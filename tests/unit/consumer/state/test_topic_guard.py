@@ -209,7 +209,7 @@ class Admin:
             found = SimpleNamespace(offset=found[latest])
         return Promised(self, found, self.seconds)
 
-    def list_topics(self, topic: str, **_: object) -> Any:
+    def list_topics(self, topic: str = "", **_: object) -> Any:
         if isinstance(self.listed, Exception):
             raise self.listed
         found = SimpleNamespace(partitions=dict.fromkeys(range(self.listed)))
