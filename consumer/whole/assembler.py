@@ -9,17 +9,21 @@ the transactions up to their LSN, and before those after it.
 
 import heapq
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from consumer.group.assigned_partition import Place
 from consumer.op import Op
 from consumer.state.position import SnapshotChunk, bygone, place_in_snapshot
-from consumer.whole.due import Due, barrier, rows_due
+from consumer.whole.due import Due, rows_due
+from consumer.whole.explanation import explanation, may_come_without_more, needed
 from consumer.whole.lane import End, Lane
-from consumer.whole.open_transaction import Gap, OpenTransaction, found, short
-from consumer.whole.pile import Piles, size
+from consumer.whole.open_transaction import Gap, OpenTransaction
+from consumer.whole.pile import Pile, Piles, size
 from consumer.whole.told import ResolvedMark, ToldTransaction
 from consumer.whole.transaction import WholeTransaction
-from walstream.lsn import NEVER, Lsn, show
+from walstream.lsn import NEVER, Lsn
+
+_AHEAD: Final = 10_000  # transactions
 
 IndexOf = Callable[[Place, SnapshotChunk], int]
 """The last row of a chunk that was handled."""
@@ -199,6 +203,11 @@ class TransactionAssembler:
     def _head(self) -> OpenTransaction | None:
         return self._awaited[self._heads[0]] if self._heads else None
 
+    @property
+    def _head_pile(self) -> Pile | None:
+        head = self._head()
+        return None if head is None else self._piles.get(head.told.lsn)
+
     def _floor(self) -> Lsn:
         """Return the lowest transaction that is known and not handled."""
         while self._open and self._open[0] <= self.position:
@@ -218,8 +227,8 @@ class TransactionAssembler:
 
     @property
     def bytes(self) -> int:
-        """About how much memory the ops take that wait."""
-        return self._piles.bytes + self._rows_bytes
+        """About how much memory ops take that wait, or would if none were on disk."""
+        return self._piles.kept + self._rows_bytes
 
     @property
     def wants_ends(self) -> bool:
@@ -247,22 +256,17 @@ class TransactionAssembler:
             if place not in self.lanes
         }
 
-    def needed(self) -> set[Place] | None:
-        """Return the partitions that what comes next waits for; None: any."""
+    def needed(self) -> set[Place]:
+        """Return the partitions that what comes next waits for."""
+        return needed(self._head(), self._head_pile, self.lanes)
+
+    @property
+    def is_told_ahead(self) -> bool:
+        """Return whether so many are told that the next may come without more."""
         head = self._head()
-        if head is None:
-            return None
-        lsn, serial = head.told.lsn, head.serial
-        wanted = {
-            place
-            for place, lane in self.lanes.items()
-            if not lane.is_clear(lsn, serial)
-        }
-        wanted |= head.lacks(self._piles.get(lsn))
-        for lane in self.lanes.values():
-            if lane.rows:
-                wanted.update(barrier(lane))
-        return wanted
+        if head is None or len(self._heads) < _AHEAD or self._floor() < head.told.lsn:
+            return False
+        return may_come_without_more(head, self._head_pile, self.lanes)
 
     def gap(self) -> Gap | None:
         """Return what seems to be incomplete for good.
@@ -275,9 +279,22 @@ class TransactionAssembler:
             return None
         if head is None or floor < head.told.lsn:
             return Gap(floor) if self._told_to > floor else None
-        return head.gap(
-            self._piles.get(floor), lambda place: self._is_past(place, floor)
+        return self._gap_of(floor)
+
+    def _gap_of(self, lsn: Lsn) -> Gap | None:
+        return self._awaited[lsn].gap(
+            self._piles.get(lsn), lambda place: self._is_past(place, lsn)
         )
+
+    def gaps(self) -> tuple[int, Lsn]:
+        """Count what seems incomplete of all that was read; tell the last of it."""
+        untold = {
+            lsn
+            for lsn in self._piles.lsns
+            if self.position < lsn < self._told_to and lsn not in self._awaited
+        }
+        told = {lsn for lsn in self._awaited if self._gap_of(lsn) is not None}
+        return len(untold | told), max(untold | told, default=0)
 
     def is_final(self, serial: int) -> bool:
         """Return whether a gap that is still there, a while after `doubt`, will stay.
@@ -296,32 +313,13 @@ class TransactionAssembler:
     @property
     def explained(self) -> str:
         """Return what the next transaction waits for, for the log."""
-        head = self._head()
-        if head is None:
-            return "none is told"
-        if (floor := self._floor()) < head.told.lsn:
-            return f"records of {show(floor)} are there, which is not told"
-        lsn, pile = head.told.lsn, self._piles.get(head.told.lsn)
-        missing = [
-            f"{place} has {found(pile, place)} of {counts[place]} records"
-            for counts in head.variants
-            for place in short(pile, counts)
-        ]
-        behind = [
-            f"{lane.place} is read to {lane.next_offset}"
-            for lane in self.lanes.values()
-            if not lane.is_clear(lsn, head.serial)
-        ]
-        barred = [
-            f"{lane.place} has a Truncate that is not in each of its partitions"
-            for lane in self.lanes.values()
-            if lane.rows and lane.rows[0].lsn < lsn
-        ]
-        return f"of {show(lsn)} " + ", ".join([*missing, *behind, *barred][:10])
+        lanes = self.lanes.values()
+        return explanation(self._head(), self._head_pile, self._floor(), lanes)
 
     def _is_past(self, place: Place, lsn: Lsn) -> bool:
-        lane = self.lanes.get(place)
-        return lane is not None and lane.is_past(lsn, self._mark)
+        if (lane := self.lanes.get(place)) is None:  # its topic was deleted
+            return self._mark is not None and self._mark.resolved > lsn
+        return lane.is_past(lsn, self._mark)
 
     @property
     def resume_told(self) -> int:
@@ -333,6 +331,11 @@ class TransactionAssembler:
     def is_drained(self) -> bool:
         """Return whether all that was told was handled."""
         return not self._heads
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing waits, neither told nor read."""
+        return self._floor() == NEVER and not self._rows_bytes
 
     def change_source(self) -> dict[Place, int]:
         """Begin with another history; return where lanes are to be read again."""

@@ -239,7 +239,8 @@ class GroupState:
         """Return how the group goes on behind a transaction."""
         group = self.group.replace("'", "''")
         statement = (
-            f"UPDATE replication_consumer_transaction SET lsn = '{lsn}'"  # noqa: S608 - an operator's
+            f"UPDATE replication_consumer_transaction SET lsn = '{lsn}',"  # noqa: S608 - an operator's
+            " version = version + 1"  # so that no other process goes on from before
             f" WHERE group_id = '{group}';"
         )
         return Repair(sql=statement)

@@ -87,6 +87,11 @@ class Lane:
             end is not None and end.serial >= serial and self.next_offset >= end.offset
         )
 
+    @property
+    def is_behind(self) -> bool:
+        """Return whether it was not read to where it ended when last asked for."""
+        return self.end is None or self.next_offset < self.end.offset
+
     def is_clear(self, lsn: Lsn, serial: int) -> bool:
         """Return whether nothing that comes here may stand before a transaction."""
         return max(self.shown, self.rows_shown) >= lsn or self.has_read(serial)

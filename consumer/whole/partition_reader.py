@@ -121,9 +121,8 @@ class PartitionReader:
                 self._outage.end()
         return messages
 
-    def read_only(self, places: set[Place] | None, known: Iterable[Place]) -> None:
-        """Fetch of these alone, of those that are known; None: of all."""
-        idle = set() if places is None else set(known) - places
+    def let_rest(self, idle: set[Place]) -> None:
+        """Fetch nothing of these, but of all others."""
         pausing, resuming = idle - self._paused, self._paused - idle
         if pausing:
             self._client.pause([TopicPartition(*place) for place in pausing])

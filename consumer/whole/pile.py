@@ -139,8 +139,9 @@ class Pile:
     def __init__(self, lsn: Lsn, disk: Disk) -> None:
         self.lsn = lsn
         self.bytes = 0  # in memory
+        self.kept = 0  # and on disk
         self.counts: Counter[Place] = Counter()  # of names, by partition
-        self.records = 0  # that the ops have once each: a Truncate has several
+        self.records = 0  # of its ops once each, whichever partition they came from
         self._names: set[int] = set()  # of those in memory
         self._ops: dict[tuple[int, Place], Op] | None = {}
         self._disk = disk
@@ -159,8 +160,11 @@ class Pile:
             self._ops[seq_id, place] = op
             self._names.add(seq_id)
             self.bytes += size(op)
+        self.kept += size(op)
         self.counts[place] += 1
-        self.records += is_new * (op.partitions or 1)
+        # a Truncate once in each partition, as it is counted: how many these are, two
+        # runs of the source may have found differently
+        self.records += is_new or op.partitions > 0
 
     def spill(self) -> None:
         """Move what is in memory to disk; what comes follows it."""
@@ -189,15 +193,17 @@ class Piles:
         self._memory = memory
         self._disk = Disk(decode)
         self._open: dict[Lsn, Pile] = {}
-        self.bytes = 0
+        self.bytes = 0  # in memory
+        self.kept = 0  # and on disk
 
     def add(self, place: Place, op: Op) -> None:
         pile = self._open.get(op.lsn)
         if pile is None:
             pile = self._open[op.lsn] = Pile(op.lsn, self._disk)
-        before = pile.bytes
+        before, kept = pile.bytes, pile.kept
         pile.add(place, op)
         self.bytes += pile.bytes - before
+        self.kept += pile.kept - kept
         if self.bytes > self._memory:
             self._spill()
 
@@ -217,6 +223,7 @@ class Piles:
         pile = self._open.pop(lsn, None)
         if pile is not None:
             self.bytes -= pile.bytes
+            self.kept -= pile.kept
             pile.forget()
         return pile
 

@@ -11,6 +11,7 @@ from consumer.errors import ForeignSource, Incomplete
 from consumer.group.assigned_partition import Place
 from consumer.metrics import Measure, Metrics
 from consumer.poison import OnPoison
+from consumer.state.batch import Moved
 from consumer.state.position import SnapshotChunk
 from consumer.state.source import AcceptSource, accepts
 from consumer.state.topic_guard import TopicGuard
@@ -134,21 +135,25 @@ class ReaderSession:
             with suppress(Transient):  # it is asked again
                 self._add_topics()
         self._attend(now)
-        full = assembler.bytes > self._options.memory
-        needed = assembler.needed() if full else None
-        reader.read_only(needed, assembler.lanes)
+        idle = set[Place]()
+        if assembler.bytes > self._options.memory:
+            idle = assembler.lanes.keys() - assembler.needed()
+        if assembler.is_told_ahead:
+            idle.add(self._spine)
+        reader.let_rest(idle)
 
     def _attend(self, now: float) -> None:
         self._look_for_gap(now)
         lsn = self.assembler.position
-        if lsn != self._waits[0] or self.assembler.is_drained:
+        if lsn != self._waits[0] or self.assembler.is_idle:
             self._waits = lsn, now + _WARN_S
         elif now >= self._waits[1]:
             self._waits = lsn, now + _WARN_S
             _log.warning(
-                "group %s waits since %.0f s for the transaction after %s: %s",
+                "group %s waits since %.0f s for what %s tells after %s: %s",
                 self._options.group,
                 _WARN_S,
+                self._spine.topic,
                 show(lsn),
                 self.assembler.explained,
             )
@@ -158,6 +163,11 @@ class ReaderSession:
         self._next_topics = runtime.monotonic() + _TOPICS_S
         asked_at = runtime.monotonic()
         found = self._reader.partitions(self._options.topics)
+        if gone := {place.topic for place in self.assembler.lanes} - found.keys():
+            _log.warning(
+                "group %s: Kafka has %s no more", self._options.group, sorted(gone)
+            )
+            raise Moved  # where they end can never be told
         places = [
             place
             for topic, count in found.items()
@@ -269,7 +279,9 @@ class ReaderSession:
             raise self._incomplete(gap)
 
     def _incomplete(self, gap: Gap) -> Incomplete:
-        repair = self._options.state.pass_by(gap.lsn)
+        count, last = self.assembler.gaps()
+        repair = self._options.state.pass_by(max(last, gap.lsn))
+        behind = "it" if count < 2 else f"the last of {count} such ones, {show(last)}"  # noqa: PLR2004 - more than this
         where = f"the transaction {gap.lsn} ({show(gap.lsn)})"
         what = f"{where} has records, but {self._spine.topic} does not tell it"
         if gap.place is not None:
@@ -280,9 +292,9 @@ class ReaderSession:
         error = Incomplete(
             f"{what}: deleted or compacted before group {self._options.group} read"
             " them, or not all were sent",
-            hint="load the tables again (on the source: walstream backfill TABLE"
-            " --replace), and let the group continue behind it; in the application's"
-            f" database:\n{repair.sql}",
+            hint="load all its tables again (on the source: walstream backfill TABLE"
+            f" --replace), and let the group continue behind {behind}; in the"
+            f" application's database:\n{repair.sql}",
             repair=repair,
         ).on("", gap.lsn, 0)
         return error if gap.place is None else error.at(*gap.place)

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from confluent_kafka import Producer
 
 from consumer import (
     ForeignSource,
@@ -32,6 +33,7 @@ from tests.support.loads.op_record import ITEM, Feed, backfilled, insert
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.programs.consumer_thread import Running
 from walstream.errors import ConfigError
+from walstream.formats.op import OpEncoder
 from walstream.op import Kind, ReplicationOp
 
 PARTITIONS = 3
@@ -285,6 +287,21 @@ def test_a_transaction_that_is_not_told_stops_it(bench: Bench) -> None:
     assert bench.applied() == []
 
 
+def test_one_repair_passes_by_all_that_retention_took(bench: Bench) -> None:
+    """A group that begins, where the oldest records are deleted in some partitions."""
+    for lsn in range(10, 60, 10):
+        bench.send(lsn, 0, 1)
+    bench.send(60, 0, 1, 2)
+    bench.admin.delete_before(bench.topic, 3)
+    with bench.running() as running:
+        error = running.fails(Incomplete)
+    assert error.lsn == 10
+    assert "3 such ones" in str(error)
+    bench.database.execute(error.repair.sql)
+    with bench.running() as running:
+        bench.until(40, 50, 60, running=running)
+
+
 def test_a_mark_tells_that_nothing_is_to_come(bench: Bench) -> None:
     bench.send(10, 0)
     bench.tell(20, 1)  # its record was lost, and nothing later is there
@@ -398,6 +415,44 @@ def test_a_topic_that_comes_is_read_from_its_first_transaction_on(
         bench.tell_raw(json.dumps({**told, "rows": {other: {"1": 1}}}).encode())
         bench.until(10, 20, running=running)
     assert bench.applied()[-1] == (20, False, [0])
+
+
+def test_kafkas_transactions_are_read_when_they_are_committed(bench: Bench) -> None:
+    """Their markers take offsets; what was aborted is there, and is not read."""
+    producer = Producer(
+        {"bootstrap.servers": bench.kafka.bootstrap, "transactional.id": bench.topic}
+    )
+    producer.init_transactions(30)
+
+    def put(lsn: int) -> None:
+        producer.begin_transaction()
+        value = OpEncoder(ITEM).encode(insert(lsn, 0, ["1", "1"]))
+        producer.produce(bench.topic, value, b"k", 0)
+        producer.flush()
+
+    put(5)
+    producer.abort_transaction(30)
+    with bench.running() as running:
+        put(10)
+        bench.tell(10, 0)
+        bench.send(20, 1)
+        lag = running.consumer.lag
+        wait_until(lambda: sum(lag().values()) == 1, 60, "20 is read, and waits")
+        assert bench.applied() == []
+        producer.commit_transaction(30)
+        bench.until(10, 20, running=running)
+        wait_until(lambda: sum(lag().values()) == 0, 60, "markers are read, too")
+
+
+def test_a_deleted_topic_holds_no_other_up(bench: Bench, topic_prefix: str) -> None:
+    other = f"{topic_prefix}other"
+    bench.admin.create(other, 1)
+    bench.send(10, 0)
+    with bench.running(topics=[bench.topic, other]) as running:
+        bench.until(10, running=running)
+        bench.admin.delete(other)
+        bench.send(20, 0)
+        bench.until(10, 20, running=running)
 
 
 def test_a_topic_that_the_group_did_not_read_stops_it(

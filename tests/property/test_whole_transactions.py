@@ -10,6 +10,7 @@ killed at any: it begins again where its state says.
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -290,14 +291,29 @@ class Reader:
         else:
             assert not self.assembler.is_final(self.doubted[1]), gap
 
+    def idle(self) -> set[int]:
+        """Name what a reader leaves unread, since enough waits already."""
+        idle = set[int]()
+        if self.assembler.bytes > self.memory:
+            needed = {place.partition for place in self.assembler.needed()}
+            idle = {*range(PARTITIONS)} - needed
+        with patch("consumer.whole.assembler._AHEAD", 2):
+            return idle | {-1} if self.assembler.is_told_ahead else idle
+
     def to_the_end(self) -> None:
         self.now = self.sent.now
         while True:
-            read = [self.read(number) for number in range(-1, PARTITIONS)]
+            idle = self.idle()
+            read = [
+                self.read(number)
+                for number in range(-1, PARTITIONS)
+                if number not in idle
+            ]
             self.ask()
+            handled = len(self.handled)
             while self.handle(store_offsets=True):
                 pass
-            if not any(read):
+            if not any(read) and len(self.handled) == handled:
                 return
 
 

@@ -73,6 +73,10 @@ DRIVEN_BY = {
         "integration/test_consumer_transactions.py: "
         "test_backfilled_rows_come_behind_what_they_saw_and_before_the_next"
     ),
+    "consumer/whole/explanation.py": (
+        "unit/consumer/whole/test_assembler.py: "
+        "test_records_that_nothing_tells_are_no_rest"
+    ),
     "consumer/whole/group_state.py": (
         "integration/test_consumer_transactions.py: "
         "test_of_two_processes_of_a_group_one_takes_effect"
