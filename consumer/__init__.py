@@ -33,6 +33,7 @@ from consumer.mirror import MirrorError, PostgresMirror, TransactionMirror
 from consumer.op import ConsumerRecord, Op
 from consumer.router import BasicRouter, IdempotentRouter
 from consumer.row_message import BadMessage, RowMessage, verify
+from consumer.state.row_keys import WholeRowsError
 from consumer.transactions import TransactionConsumer
 from consumer.values import AbsentColumn, Values
 from consumer.whole.application import TransactionApplication
@@ -79,6 +80,7 @@ __all__ = [
     "TransactionEnded",
     "TransactionMirror",
     "Values",
+    "WholeRowsError",
     "WholeTransaction",
     "verify",
 ]

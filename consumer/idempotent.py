@@ -35,10 +35,12 @@ from consumer.router import IdempotentRouter, IdempotentRoutes, routes_of
 from consumer.state.connection import connect, refusal
 from consumer.state.connection_pool import Connections
 from consumer.state.partition import IdempotentWork, WorkOptions
+from consumer.state.row_keys import RowKeys, WholeRows
 from consumer.state.schema import Tables, make_tables
 from consumer.state.session import SessionOptions
 from consumer.state.source import AcceptSource
 from consumer.state.topic_guard import TopicGuard
+from consumer.state.value_store import ValueStore, make_value_table
 from walstream.errors import PermissionLacking
 from walstream.formats.debezium.options import UNAVAILABLE
 from walstream.pipeline.backoff import Backoff
@@ -83,6 +85,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         linger: float = 0.0,
         barrier_timeout: float = 300.0,
         accept_source: AcceptSource = None,
+        whole_rows: WholeRows | None = None,
         unavailable: str = UNAVAILABLE,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
@@ -92,8 +95,10 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
 
         `accept_source` names the source to go on with when the topics' source changed
         (the error that stops the consumer then prints it); True accepts any. `linger`
-        is how long `handle_batch` waits for `batch` ops of a partition. `unavailable`
-        is what stands in Debezium's records for an unchanged TOAST value.
+        is how long `handle_batch` waits for `batch` ops of a partition. `whole_rows`
+        names tables, each with the columns of its key: the values that an UPDATE leaves
+        out are kept, and `op.new` has them. `unavailable` is what stands in Debezium's
+        records for an unchanged TOAST value.
         """
         check_batch(app, batch, linger)
         if connections < 1:
@@ -111,6 +116,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         self.routes = routes_of(app)
         self.routes.metrics = metrics
         self._dsn = dsn
+        self._keys = RowKeys(whole_rows)
         self._begin = beginning(app)
         self._connections = Connections(dsn, group)
         self._options = WorkOptions(
@@ -158,7 +164,10 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
     def _make_tables(self) -> Tables:
         try:
             with connect(self._dsn, self.group) as connection:
-                return make_tables(connection)
+                tables = make_tables(connection)
+                if self._keys:
+                    self._value_schema = make_value_table(connection)
+                return tables
         except (InsufficientPrivilege, InvalidSchemaName):
             raise PermissionLacking(
                 f"group {self.group} may not create its tables replication_consumer_*",
@@ -167,4 +176,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
             ) from None
 
     def _work(self, lane: AssignedPartition) -> IdempotentWork:
-        return IdempotentWork(lane, self._options, self._tables)
+        values = None
+        if self._keys:
+            values = ValueStore(self.group, lane.place, self._keys, self._value_schema)
+        return IdempotentWork(lane, self._options, self._tables, values)

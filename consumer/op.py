@@ -5,14 +5,16 @@ that needs one column.
 """
 
 from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from consumer.values import Values
 from walstream.formats.debezium.decode import Envelope, Schemas
 from walstream.lsn import Lsn, show
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.row import Row, Value
+from walstream.row import Row, Value, any_absent
 
 
 class ConsumerRecord(NamedTuple):
@@ -42,7 +44,7 @@ class Op:
     the rows; the one that an op does not have is empty, and false in an `if`.
     """
 
-    __slots__ = ("_new", "_old", "_op", "record")
+    __slots__ = ("_filled", "_new", "_old", "_op", "record")
 
     record: ConsumerRecord
 
@@ -51,6 +53,7 @@ class Op:
         self.record = record
         self._new: Values | None = None
         self._old: Values | None = None
+        self._filled: frozenset[str] | None = None  # None: nobody kept its values
 
     @classmethod
     def of(cls, op: ReplicationOp, record: ConsumerRecord) -> "Op":
@@ -98,7 +101,7 @@ class Op:
     def new(self) -> Values:
         """The row as it is now: of Insert and Update."""
         if self._new is None:
-            self._new = Values(self._op.table, self._op.new)
+            self._new = Values(self._op.table, self._op.new, self._filled)
         return self._new
 
     @property
@@ -107,6 +110,29 @@ class Op:
         if self._old is None:
             self._old = Values(self._op.table, self._op.old)
         return self._old
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether `fill` was called: values of its table are kept."""
+        return self._filled is not None
+
+    def copied(self) -> Self:
+        """Return another one of the same, that may be filled."""
+        made = copy(self)
+        made._op = replace(self._op)  # noqa: SLF001 - our own
+        return made
+
+    def fill(self, values: Mapping[str, str]) -> None:
+        """Set values of the new row that were not sent, of those that are known."""
+        row, table = self._op.new, self._op.table
+        self._filled = (self._filled or frozenset()) | values.keys()
+        if values and row is not None:
+            self._op.new = [
+                values.get(name, value)
+                for name, value in zip(table.columns, row, strict=True)
+            ]
+            self._op.absent = any_absent(self._op.old) or any_absent(self._op.new)
+        self._new = None
 
     def __repr__(self) -> str:
         """Return which op it is; its values belong in no log."""

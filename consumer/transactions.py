@@ -29,6 +29,7 @@ from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.poison import OnPoison, checked
 from consumer.state.batch import Locked, Moved
 from consumer.state.connection import refusal
+from consumer.state.row_keys import RowKeys, WholeRows
 from consumer.state.source import AcceptSource
 from consumer.state.topic_guard import TopicGuard
 from consumer.whole.application import (
@@ -83,6 +84,7 @@ class TransactionConsumer:
         kafka: ClientProperties,
         memory: int = _MEMORY,
         accept_source: AcceptSource = None,
+        whole_rows: WholeRows | None = None,
         unavailable: str = UNAVAILABLE,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
@@ -91,7 +93,8 @@ class TransactionConsumer:
 
         `accept_source` names the source to go on with when the topics' source changed
         (the error that stops the consumer then prints it); True accepts any.
-        `unavailable` is what stands in Debezium's records for an unchanged TOAST value.
+        `whole_rows` is as of IdempotentConsumer. `unavailable` is what stands in
+        Debezium's records for an unchanged TOAST value.
         """
         if memory < 1:
             raise ValueError("memory must be a number of bytes, 1 or more")
@@ -107,7 +110,8 @@ class TransactionConsumer:
                 hint="without its first records a transaction is never whole",
             )
         self._state = GroupState(group, transactions)
-        self._target = TargetSession(dsn, self._state, self._handler)
+        keys = RowKeys(whole_rows)
+        self._target = TargetSession(dsn, self._state, self._handler, keys)
         names = [topics] if isinstance(topics, str) else list(topics)
         self._options = ReaderOptions(
             group=group,

@@ -36,11 +36,18 @@ class Values:
     (the old one of an Insert), it is empty and false, and every column is absent.
     """
 
-    __slots__ = ("_places", "_row", "_table")
+    __slots__ = ("_filled", "_places", "_row", "_table")
 
-    def __init__(self, table: Table, row: Row | None) -> None:
+    def __init__(
+        self, table: Table, row: Row | None, filled: frozenset[str] | None = None
+    ) -> None:
+        """Hold a row; `filled` are columns that were not sent, but were kept.
+
+        None: nobody keeps values of the table.
+        """
         self._table = table
         self._row = row
+        self._filled = filled
         self._places = _places(table)
 
     def __getitem__(self, name: str) -> str | None:
@@ -125,10 +132,18 @@ class Values:
             return KeyError(f"{table} has no column {name}")
         if self._row is None:
             return AbsentColumn(f"the op has no such row: no value of {table}.{name}")
+        if self._filled is not None:
+            return AbsentColumn(
+                f"PostgreSQL did not send {table}.{name}, and the consumer has not"
+                " seen it yet: it is not NULL, but unknown here",
+                hint="let the handler skip an op with op.new.absent, and run"
+                f" walstream backfill {table}: the whole row follows",
+            )
         return AbsentColumn(
             f"PostgreSQL did not send {table}.{name}: it is not NULL, but unknown here",
-            hint="read it from your own copy, give get() a default, or run"
-            f" ALTER TABLE {table} REPLICA IDENTITY FULL on the source",
+            hint="read it from your own copy, give get() a default, let the consumer"
+            f" keep it (whole_rows), or run ALTER TABLE {table} REPLICA IDENTITY FULL"
+            " on the source",
         )
 
     @property
@@ -138,7 +153,7 @@ class Values:
 
     @property
     def absent(self) -> frozenset[str]:
-        """Name the columns whose values were not sent."""
+        """Name the columns whose values were not sent, and are not known."""
         if self._row is None:
             return frozenset(self._table.columns)
         return frozenset(
@@ -146,6 +161,11 @@ class Values:
             for name, value in zip(self._table.columns, self._row, strict=False)
             if isinstance(value, NotSent)
         )
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """Name the columns that the change left as they were, and `whole_rows` knew."""
+        return self._filled or frozenset()
 
     def items(self) -> list[tuple[str, str | None]]:
         """Return the columns that were sent, with their texts, in the table's order."""

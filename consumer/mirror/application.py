@@ -22,6 +22,7 @@ from psycopg.rows import tuple_row
 from consumer.handler import Fatal, Transaction
 from consumer.mirror.envelope import take_in, truncates
 from consumer.mirror.errors import MirrorError, RetryPatience, stop, translate
+from consumer.mirror.row_filler import RowFiller
 from consumer.mirror.table_choice import matcher, servers_own
 from consumer.mirror.table_shape import TargetTable, lacks, load
 from consumer.mirror.table_writer import Row, Rows
@@ -44,7 +45,7 @@ _NOW: Final = "SET CONSTRAINTS ALL IMMEDIATE"  # until the transaction ends
 _EVERY_ROW: Final = "SELECT pg_catalog.set_config('row_security', 'off', true)"
 
 
-class PostgresMirror:
+class PostgresMirror(RowFiller):
     """Applies ops to the tables of the same name in another database.
 
     `tables` are patterns (`*` and `?`) of `schema.table`; ops of others are passed
@@ -71,7 +72,7 @@ class PostgresMirror:
         skip_truncates: bool = False,
     ) -> None:
         self._dsn = target_dsn
-        self._wanted = matcher(tables)
+        super().__init__(matcher(tables))
         self._patience = RetryPatience(patience_s)
         self._order = WriteOrder(wanted=row_positions)
         self._shapes: dict[str, TargetTable] = {}

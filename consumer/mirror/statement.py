@@ -59,6 +59,17 @@ def delete_by_key(shape: TargetTable) -> str:
     return f"DELETE FROM {_table(shape)} WHERE {_by_key(shape)}"
 
 
+def texts_by_key(shape: TargetTable, columns: Sequence[str]) -> str:
+    """SELECT the texts of these columns, NULL for NULL, of the row with this key."""
+    texts = (
+        # of a composite of NULLs, IS NULL is true
+        f"CASE WHEN pg_catalog.num_nulls({_name(one)}) {IS} 0"
+        f" THEN pg_catalog.format('%%s', {_name(one)}) END"
+        for one in columns
+    )
+    return f"SELECT {', '.join(texts)} FROM {_table(shape)} WHERE {_by_key(shape)}"
+
+
 def has_key(shape: TargetTable) -> str:
     """SELECT whether a row has this key."""
     return f"SELECT FROM {_table(shape)} WHERE {_by_key(shape)}"

@@ -44,6 +44,16 @@ class Rows:
         query = self._query("has", (), lambda: statement.has_key(self.shape))
         return self._run(query, list(key.values()))
 
+    def texts(self, key: Row, columns: tuple[str, ...]) -> dict[str, str]:
+        """Return the texts of a row's values that are not NULL, as streamed."""
+        self.tx.execute(statement.PRINT_AS_STREAMED)
+        make = statement.texts_by_key
+        query = self._query("texts", columns, lambda: make(self.shape, columns))
+        with self.tx.cursor(row_factory=tuple_row) as cursor:
+            found = cursor.execute(query, list(key.values()), prepare=True).fetchone()
+        texts = zip(columns, found or (), strict=False)
+        return {column: text for column, text in texts if text is not None}
+
     def same_key(self, one: Row, other: Row) -> bool:
         """Return whether two spellings are one key."""
         query = self._query("same", (), lambda: statement.same_key(self.shape))

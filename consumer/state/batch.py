@@ -22,6 +22,7 @@ from consumer.state.partition_state import KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan
 from consumer.state.position import AppliedPosition, SnapshotChunk, place_in_snapshot
 from consumer.state.truncate_barrier import Barrier, Turn
+from consumer.state.value_store import Filling, KeyRefused, ValueStore
 from walstream.telemetry import runtime
 
 
@@ -67,6 +68,20 @@ class Batch:
     stopping: Callable[[], bool]
     hooks: BatchHooks | None = None
     batch_handler: IdempotentBatchHandler | None = None
+    values: ValueStore | None = None  # None: none are kept
+
+    def read(self, tx: Transaction) -> StateRow:
+        """Read the row in the transaction that has the lock; make it if need be."""
+        row = self.state.read(tx)
+        if self.values is not None:
+            self.values.believe(tx, _position(row))
+        return row
+
+    def forget(self, tx: Transaction) -> None:
+        """Forget what is kept beside the row: it is another source's."""
+        self.state.forget_chunks(tx)
+        if self.values is not None:
+            self.values.forget(tx)
 
     def run(self, tx: Transaction, plan: BatchPlan, known: KnownState) -> BatchOutcome:
         """Handle a plan's ops in one transaction; raise and roll back, or commit.
@@ -74,9 +89,11 @@ class Batch:
         The plan may be cut short, when time is up; at least one op is handled.
         """
         with self._transaction(tx) as xid:
-            handled = self._handle(tx, plan.ops)
+            filling = self._fill(tx, plan.ops)
+            ops = plan.ops if filling is None else plan.ops[: filling.count]
+            handled = self._handle(tx, ops)
             outcome = reached(plan, known.now, handled)
-            self._keep(tx, xid, known, outcome)
+            self._keep(tx, xid, known, outcome, filling)
         return outcome
 
     def run_barrier(
@@ -92,7 +109,8 @@ class Batch:
             if turn is Turn.RUN:
                 self._handle(tx, plan.ops)
                 barrier.ran(tx)
-            self._keep(tx, xid, known, outcome)
+            # each partition forgets its own rows, where it passes
+            self._keep(tx, xid, known, outcome, self._fill(tx, plan.ops))
         return outcome
 
     @contextmanager
@@ -111,10 +129,26 @@ class Batch:
                 raise _committed(raised.op) from raised.cause
             raise
 
+    def _fill(self, tx: Transaction, ops: list[Op]) -> Filling | None:
+        """Fill rows of the ops, of as many as there is memory for."""
+        if self.values is None:
+            return None
+        try:
+            return self.values.fill(tx, ops)
+        except KeyRefused as refused:
+            raise Raised(refused.op, Fatal(refused.cause)) from None
+
     def _keep(
-        self, tx: Transaction, xid: str, known: KnownState, outcome: BatchOutcome
+        self,
+        tx: Transaction,
+        xid: str,
+        known: KnownState,
+        outcome: BatchOutcome,
+        filling: Filling | None,
     ) -> None:
         """Note what took effect: chunks of a snapshot, a Truncate of one too."""
+        if self.values is not None and filling is not None:
+            self.values.keep(tx, filling, outcome.handled)
         if not self.state.move_chunks(tx, known.chunks, outcome.chunks):
             raise Moved
         self.state.clean(tx, outcome.kept.position)
@@ -131,6 +165,8 @@ class Batch:
     ) -> None:
         """Move the state in the transaction that has the lock; raise Moved."""
         if self.state.move(tx, xid, before, after):
+            if self.values is not None:
+                self.values.seal(tx, _position(after))
             return
         if self.state.same_transaction(tx, xid):
             raise Moved
@@ -186,6 +222,12 @@ class Batch:
             if clock() >= deadline or stopping():
                 return count
         return len(ops)
+
+
+def _position(row: StateRow) -> str:
+    """Name all of the row that moves, so that any other move is noticed."""
+    lsn, seq_id = row.position
+    return f"{lsn}/{seq_id}/{row.next_offset}"
 
 
 def _refuse_unfinished(op: Op, returned: object) -> None:

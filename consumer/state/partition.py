@@ -35,6 +35,7 @@ from consumer.state.plan import BatchPlan, Planner
 from consumer.state.schema import Tables
 from consumer.state.session import PartitionSession, SessionOptions
 from consumer.state.truncate_barrier import Barrier, Crossings, Turn
+from consumer.state.value_store import ValueStore
 from walstream.op import Kind
 from walstream.pipeline.backoff import Backoff
 from walstream.telemetry import runtime
@@ -67,7 +68,11 @@ class IdempotentWork:
     """The work of a lane of an idempotent consumer."""
 
     def __init__(
-        self, lane: AssignedPartition, options: WorkOptions, tables: Tables
+        self,
+        lane: AssignedPartition,
+        options: WorkOptions,
+        tables: Tables,
+        values: ValueStore | None = None,
     ) -> None:
         self.wanted = options.batch
         if options.linger_s:
@@ -81,6 +86,7 @@ class IdempotentWork:
             lambda: lane.stopping,
             options.hooks,
             options.batch_handler,
+            values,
         )
         self._limit = BatchLimit(options.batch)
         self._session = PartitionSession(lane, self._batch, options.session)

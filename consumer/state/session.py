@@ -269,7 +269,7 @@ class PartitionSession:
         tx = self.tx
         with tx.transaction():
             self._batch.lock(tx)
-            return self._batch.state.read(tx)
+            return self._batch.read(tx)
 
     def _change_source(self, named: str) -> None:
         """Begin from scratch with another source: none of its ops took effect."""
@@ -277,7 +277,7 @@ class PartitionSession:
         after = replace(self.known.now, position=NOTHING, source=named)
         with tx.transaction():
             xid = self._batch.lock(tx)
-            self._batch.state.forget_chunks(tx)
+            self._batch.forget(tx)
             self._batch.move(tx, xid, self.known.row, after)
         self._know(after)
 

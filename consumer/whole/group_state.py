@@ -135,6 +135,7 @@ class GroupState:
     def __init__(self, group: str, transactions: str) -> None:
         self.group = group
         self._transactions = transactions
+        self.all_places = Place(transactions, -1)  # whose ops have one order
         self._schemas: tuple[str, ...] = ()
         self._lock = lock_key(group, transactions, "transactions")
         self._statements: dict[str, bytes] = {}

@@ -4,6 +4,8 @@ What the handler writes and the group's position commit together.
 """
 
 from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
 from typing import Any, Final
 
 import psycopg
@@ -15,8 +17,11 @@ from consumer.handler import Fatal, Transaction, unfinished
 from consumer.state.batch import Locked, Moved
 from consumer.state.connection import connect, passes
 from consumer.state.position import SnapshotChunk
+from consumer.state.row_keys import RowKeys
+from consumer.state.value_store import ValueStore, make_value_table
 from consumer.whole.application import TransactionHandler
 from consumer.whole.due import Due
+from consumer.whole.filled_ops import FilledOps
 from consumer.whole.group_state import GroupRow, GroupState
 from consumer.whole.transaction import WholeTransaction
 from walstream.lsn import Lsn, show
@@ -33,8 +38,15 @@ class TargetSession:
     """A session with the database, connected when it is needed."""
 
     def __init__(
-        self, dsn: str, state: GroupState, handler: TransactionHandler
+        self,
+        dsn: str,
+        state: GroupState,
+        handler: TransactionHandler,
+        keys: RowKeys,
     ) -> None:
+        """`keys` are those of the tables of which values are kept."""
+        self._keys = keys
+        self._values: ValueStore | None = None
         self._dsn = dsn
         self._state = state
         self._handler = handler
@@ -54,12 +66,24 @@ class TargetSession:
 
     def make(self) -> None:
         self._state.make(self.tx)
+        if self._keys:
+            schema = make_value_table(self.tx)
+            place = self._state.all_places
+            self._values = ValueStore(self._state.group, place, self._keys, schema)
 
     def read(self) -> tuple[GroupRow, Mapping[Place, Lsn]]:
-        """Return the state, and the newest snapshots of which rows took effect."""
+        """Return the state, and the newest snapshots of which rows took effect.
+
+        Raise Locked where values are kept, and another process of the group works.
+        """
         tx = self.tx
         with tx.transaction():
-            return self._state.read(tx), self._state.reach(tx)
+            if self._values is not None:
+                self._lock(tx)  # or another process keeps values meanwhile
+            row = self._state.read(tx)
+            if self._values is not None:
+                self._values.believe(tx, _position(row))
+            return row, self._state.reach(tx)
 
     def index_of(self, place: Place, chunk: SnapshotChunk) -> int:
         """Return the last row of a chunk that took effect."""
@@ -76,7 +100,7 @@ class TargetSession:
         try:
             with tx.transaction():
                 xid = self._lock(tx)
-                self._call(tx, due.whole)
+                self._call_filled(tx, due.whole)
                 for place, chunks in due.chunks.items():
                     self._state.keep_chunks(tx, place, chunks)
                 return self._move(tx, xid, before, after)
@@ -96,6 +120,8 @@ class TargetSession:
             xid = self._lock(tx)
             if forget:
                 self._state.forget_chunks(tx)
+                if self._values is not None:
+                    self._values.forget(tx)
             return self._move(tx, xid, before, after)
 
     def passes(self, error: BaseException) -> bool:
@@ -116,7 +142,18 @@ class TargetSession:
         moved = self._state.move(tx, xid, before, after)
         if moved is None:
             raise Moved
+        if self._values is not None:
+            self._values.seal(tx, _position(moved))
         return moved
+
+    def _call_filled(self, tx: Transaction, whole: WholeTransaction) -> None:
+        """Call the handler with rows that are filled, as far as values are kept."""
+        if self._values is None:
+            self._call(tx, whole)
+            return
+        with closing(FilledOps(whole.ops)) as ops:
+            ops.look_up(tx, self._values)
+            self._call(tx, replace(whole, ops=ops))
 
     def _call(self, tx: Transaction, whole: WholeTransaction) -> None:
         returned = self._handler(tx, whole)
@@ -131,6 +168,11 @@ class TargetSession:
                 hint="raise the error, or run what may fail inside:"
                 " with tx.transaction():",
             ).on("", whole.lsn, 0)
+
+
+def _position(row: GroupRow) -> str:
+    """Name what each move changes, and what an operator passes transactions by with."""
+    return f"{row.lsn}/{row.version}"
 
 
 def failed(whole: WholeTransaction, cause: BaseException) -> HandlerFailed:

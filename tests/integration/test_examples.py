@@ -18,6 +18,7 @@ from tests.support.loads.op_record import Feed, insert
 from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.formats.row import row_hash
 from walstream.op import Kind, ReplicationOp, Table
+from walstream.row import OMITTED, Row
 
 _ROOT = Path(__file__).parents[2]
 _EXAMPLES = _ROOT / "docs" / "examples"
@@ -134,6 +135,33 @@ def test_the_routes_example_packs_parcels_of_a_pattern_of_topics(
     assert others() == [("public.notes", "Insert")]
     assert target.fetch("SELECT * FROM parcel ORDER BY id") == [(1, "ann"), (3, "bob")]
     assert f"reading {orders}, 2 partitions" in text
+
+
+def test_the_example_of_whole_rows_finds_what_an_update_left_out(
+    kafka: KafkaServer, target: Database, tmp_path: Path, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}public.docs"
+    docs = Table("public", "docs", ("id", "title", "body"))
+    TopicAdmin(kafka.bootstrap).create(topic, 1)
+    feed = Feed(kafka.bootstrap, topic)
+    feed.send(insert(8, 0, ["1", "old", "long " * 200], docs))
+    rows: list[Row] = [["1", "new", OMITTED], ["2", "other", OMITTED]]
+    for number, row in enumerate(rows):
+        update = ReplicationOp(Kind.UPDATE, docs, 16, number, new=row, absent=True)
+        feed.send(update)
+    feed.flush()
+    arguments = (kafka.bootstrap, topic, target.dsn)
+
+    def words() -> list[tuple[int, str]]:
+        if target.fetch("SELECT to_regclass('found')") == [(None,)]:
+            return []
+        return target.fetch(
+            "SELECT id, array_to_string(tsvector_to_array(words), ' ') FROM found"
+        )
+
+    with running(tmp_path, _EXAMPLES / "whole_rows.py", *arguments) as output:
+        wait_until(lambda: words() == [(1, "long new")], 30, "it is found")
+        assert "unknown: <Update public.docs 0/10 1" in output.read_text()
 
 
 def test_the_coroutine_example_looks_orders_up(

@@ -540,3 +540,34 @@ def test_rows_that_a_policy_hides_stop_the_mirror(database: Database) -> None:
         assert [r[0] for r in target.rows()] == [1]
     finally:
         database.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")
+
+
+def test_what_an_update_left_out_is_read_from_the_target(database: Database) -> None:
+    target = Target(database, f"{TABLE}; ALTER TABLE t ADD at interval")
+    whole = {**row("1", "1.50", "long"), "at": "1 day 02:00:00"}
+    target.apply(insert(whole))
+    some, gone = (
+        update({"id": number, "n": "2"}, columns=[*whole]) for number in ("1", "2")
+    )
+    with psycopg.connect(database.dsn) as tx:
+        tx.execute("SET IntervalStyle = 'iso_8601'")
+        target.mirror.begin_batch(tx, [some, gone])
+        for op in (some, gone):
+            target.mirror.handle_message(tx, op)
+            target.mirror.fill(tx, op)
+        target.mirror.end_batch(tx)
+    assert dict(some.new) == {**whole, "n": "2"}
+    assert some.new.filled == {"note", "at"}
+    assert gone.new.absent == {"note", "at"}
+
+
+def test_null_in_the_target_stands_for_no_value_that_was_left_out(
+    database: Database,
+) -> None:
+    target = Target(database)
+    target.apply(insert(row("1", note=None)))
+    op = update({"id": "1", "n": "2"}, columns=["id", "n", "note"])
+    with psycopg.connect(database.dsn) as tx:
+        target.mirror.handle_message(tx, op)
+        target.mirror.fill(tx, op)
+    assert op.new.absent == {"note"}

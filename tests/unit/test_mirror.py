@@ -65,6 +65,13 @@ DRIVEN_BY = {
         "integration/test_consumer_idempotent.py: "
         "test_a_replay_from_the_first_record_changes_nothing"
     ),
+    "consumer/state/value_store.py": (
+        "integration/test_value_store.py: test_each_partition_has_its_own_rows"
+    ),
+    "consumer/whole/filled_ops.py": (
+        "integration/test_value_store.py: "
+        "test_ops_of_a_transaction_are_the_same_when_they_are_looked_at_again"
+    ),
     "consumer/transactions.py": (
         "integration/test_consumer_transactions.py: "
         "test_a_restart_repeats_nothing_and_a_replay_neither"
@@ -111,6 +118,10 @@ DRIVEN_BY = {
     ),
     "consumer/metrics.py": "integration/test_consumer_basic.py: Measure",
     "consumer/mirror/application.py": "integration/test_mirror_ops.py: PostgresMirror",
+    "consumer/mirror/row_filler.py": (
+        "integration/test_mirror_ops.py: "
+        "test_what_an_update_left_out_is_read_from_the_target"
+    ),
     "consumer/mirror/envelope.py": (
         "integration/test_mirror_debezium.py: test_a_row_goes_by_the_key_of_its_record"
     ),

@@ -1,0 +1,90 @@
+"""Which values are kept, and of which columns they are no more."""
+
+import pytest
+
+from consumer.state.row_fold import KeptValues, RowFold, change_of, renewed, wanted
+from consumer.state.row_keys import RowName
+from tests.support.loads.op import make
+from walstream.op import Kind
+
+T = "shop.docs"
+KEY = ("id",)
+ONE = RowName(T, '["1"]')
+LONG = "x" * 600
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gone"),
+    [
+        ("abc", "abcd", ""),
+        ("abc", "ac", "b"),
+        ("abc", "axc", "b"),  # a new name
+        ("abc", "acb", "bc"),  # b was dropped, and added again
+        ("abc", "abxc", "c"),  # c was, behind the new one
+        ("abcd", "acxd", "bd"),  # likewise, where another one went away before
+        ("abc", "", "abc"),
+    ],
+)
+def test_columns_that_came_anew_are_told_by_their_place(
+    before: str, after: str, gone: str
+) -> None:
+    assert renewed(before, after) == set(gone)
+
+
+@pytest.mark.parametrize(
+    ("row", "kept"),
+    [
+        ({"id": "1", "a": LONG, "b": "short"}, {"a"}),
+        ({"id": "1", "a": LONG, "b": "y" * 21}, {"a", "b"}),
+        ({"id": "1", "a": LONG, "b": "y" * 20}, {"a"}),
+        ({"id": "1", "a": LONG, "b": "é" * 11}, {"a", "b"}),  # 22 bytes
+        ({"id": "1", "a": LONG, "b": None}, {"a"}),
+        ({"id": "1", "a": "y" * 400, "b": "y" * 98}, set[str]()),  # never toasted
+        ({"id": LONG, "a": "y" * 21}, {"a"}),  # the key is in each op
+    ],
+)
+def test_what_postgresql_may_leave_out_is_kept(
+    row: dict[str, str | None], kept: set[str]
+) -> None:
+    change = change_of(make(Kind.INSERT, T, new=row), KEY)
+    fold = RowFold(KeptValues())
+    fold.take(change)
+    assert {column for _, column, _ in fold.changes.put} == kept
+
+
+def test_values_are_read_for_what_left_some_out_alone() -> None:
+    ops = [
+        make(Kind.UPDATE, T, new={"id": "1", "a": LONG}),
+        make(Kind.UPDATE, T, new={"id": "2"}, columns=["id", "a"]),
+        make(Kind.INSERT, T, new={"id": "3"}, columns=["id", "a"]),
+        make(Kind.DELETE, T, old={"id": "4"}, columns=["id", "a"]),
+    ]
+    names = wanted(change_of(op, KEY) for op in ops)
+    assert [name.key for name in names] == ['["1"]', '["2"]', '["3"]', '["4"]']
+    assert list(names.values()) == [False, True, False, False]
+
+
+def test_what_is_stored_already_is_not_written_again() -> None:
+    kept = KeptValues({ONE: {"a": LONG, "b": None}}, {T: ("id", "a", "b", "c")})
+    fold = RowFold(kept)
+    op = make(
+        Kind.UPDATE, T, new={"id": "1", "b": LONG, "c": "c"}, columns=kept.shapes[T]
+    )
+    assert fold.take(change_of(op, KEY)) == {"a": LONG}
+    assert fold.changes.put == [(ONE, "b", LONG)]
+    assert not fold.changes.removed
+    assert not fold.changes.shapes
+
+
+def test_an_insert_is_not_filled() -> None:
+    """A row filter made one of an UPDATE: what was kept is of another row."""
+    fold = RowFold(KeptValues({ONE: {"a": LONG}}))
+    change = change_of(make(Kind.INSERT, T, new={"id": "1"}, columns=["id", "a"]), KEY)
+    assert fold.take(change) == {}
+    assert fold.changes.removed == [(ONE, "a")]
+
+
+def test_what_was_not_read_for_want_of_memory_is_told() -> None:
+    fold = RowFold(KeptValues({ONE: {"a": None}}))
+    op = make(Kind.UPDATE, T, new={"id": "1"}, columns=["id", "a"])
+    assert fold.take(change_of(op, KEY)) is None
