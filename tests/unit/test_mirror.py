@@ -34,9 +34,6 @@ DRIVEN_BY = {
     "walstream/sources/kafka/record_relay.py": (
         "integration/test_chaining.py: test_records_pass_on_as_they_are"
     ),
-    "walstream/sources/kafka/target_topics.py": (
-        "integration/test_chaining.py: test_a_topic_of_other_partitions_is_refused"
-    ),
     "walstream/sources/postgres/backfill/site.py": (
         "integration/test_backfill.py: "
         "test_rows_of_before_and_changes_of_meanwhile_are_the_table"

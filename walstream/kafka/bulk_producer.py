@@ -2,6 +2,10 @@
 
 A task that fails sends its chunk again from the start, so that nothing has to be held
 in order behind a failure: the first one fails the task.
+
+Readers pass over the rows of a chunk up to the last one they had. So none of its rows
+may be in Kafka without those before it: the first record in each partition is
+acknowledged before the next is sent (docs/decisions/0108).
 """
 
 import logging
@@ -57,7 +61,8 @@ class BulkProducer:
         self._failed: WalstreamError | None = None
         self._last: dict[int, Message] = {}  # by partition
         self.sent = 0  # the caller counts: it may call `produce` itself
-        self.reports: dict[int, Report] = {}  # by partition, from its first record on
+        self.reports: dict[int, Report] = {}  # by partition that took a record
+        self._proving: set[int] = set()  # partitions whose first is on its way
         self._producer = self._open()
         self.produce: Callable[..., None] = self._producer.produce
         if self._standing:
@@ -69,6 +74,8 @@ class BulkProducer:
         self._delivered = self.sent = 0
         self._failed = None
         self._last = {}
+        self.reports.clear()  # the next may be another topic's
+        self._proving.clear()
 
     def _open(self) -> Producer:
         properties = dict(self._outgoing.producer)
@@ -100,14 +107,21 @@ class BulkProducer:
         partition: int,
         more: Headers | None = None,
     ) -> None:
-        """Send one record, with headers if it is the first; wait for room."""
+        """Send one record, with headers if it is the first; wait for room.
+
+        The next one in its partition waits until the first is acknowledged.
+        """
         headers = self._standing
-        if partition not in self.reports:
-            self.reports[partition] = partial(self._report, partition)
+        while partition in self._proving:
+            self._check()
+            self.serve(_POLL_S, flush=True)
+        report = self.reports.get(partition)
+        if report is None:
+            self._proving.add(partition)
+            report = partial(self._report_first, partition)
             headers = self._headers
         if more:
             headers = [*headers, *more]
-        report = self.reports[partition]
         self._give((topic, value, key, partition, report), headers)
 
     def send_aside(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
@@ -127,6 +141,15 @@ class BulkProducer:
                 self.serve(_POLL_S)
             else:
                 return
+
+    def _report_first(
+        self, partition: int, error: KafkaError | None, message: Message
+    ) -> None:
+        """Count the first delivery in a partition: others may follow it."""
+        self._report(partition, error, message)
+        if self._failed is None:
+            self.reports[partition] = partial(self._report, partition)
+            self._proving.discard(partition)
 
     def _report_aside(self, error: KafkaError | None, message: Message) -> None:
         if error is None and message.offset() is not None:

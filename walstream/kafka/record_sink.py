@@ -148,10 +148,10 @@ class RecordSink:
         if (outboxes := self._outboxes) is not None:
             if not self._clock.was_frozen(self._rules.frozen_after_ms):
                 outboxes.wait(_CLOSE_WAIT_S)
-            if outboxes.has_doubts:  # nothing is to be left out at the next start
-                self._topics.disown()
             self._outboxes = None  # must end nothing: who reports would find it freed
             outboxes.close()  # used after that, so ended here (docs/decisions/0050)
+            if outboxes.has_doubts:  # nothing is to be left out at the next start
+                self._topics.disown()
         self._topics.close()
         self._aims.tell()
 

@@ -59,3 +59,75 @@ def test_a_record_of_which_no_offset_is_told_counts_as_not_delivered(
         sender.send("t", b"v", b"k", 0)
     with pytest.raises(Transient, match="did not say where it is"):
         sender.serve(0)
+
+
+class Told(Said):
+    """The message of a report that tells one."""
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> None:
+        return 7  # type: ignore[return-value]
+
+
+class SlowProducer(Producer):
+    """One that acknowledges what it has when it is flushed."""
+
+    sent: list[tuple[bytes, int, int]]
+    reports: list[Any]
+
+    def produce(self, *record: Any, headers: Any = None) -> None:
+        self.sent.append((record[1], record[3], len(headers)))
+        self.reports.append((record[4], record[3]))
+
+    def poll(self, _timeout: float = 0) -> int:
+        return 0
+
+    def flush(self, _timeout: float = 0) -> int:
+        self.sent.append((b"flush", -1, 0))
+        while self.reports:
+            report, partition = self.reports.pop(0)
+            report(None, Told(partition))
+        return 0
+
+    def __len__(self) -> int:
+        return len(self.reports)
+
+
+class SlowBulkProducer(BulkProducer):
+    def _open(self) -> Producer:
+        made = SlowProducer({"bootstrap.servers": "127.0.0.1:1"})
+        made.sent, made.reports = self.wire, []
+        return made
+
+    def __init__(self, outgoing: Outgoing) -> None:
+        self.wire: list[tuple[bytes, int, int]] = []
+        super().__init__(outgoing, lambda: None)
+
+
+def test_the_first_record_in_a_partition_is_acknowledged_alone() -> None:
+    sender = SlowBulkProducer(Outgoing("rows", {}, headers=(("s", b"1"),)))
+    for value, partition in ((b"1", 0), (b"2", 1), (b"3", 0), (b"4", 0), (b"5", 1)):
+        sender.send("t", value, b"k", partition)
+    first = [(b"1", 0, 1), (b"2", 1, 1), (b"flush", -1, 0)]
+    assert sender.wire == [*first, (b"3", 0, 0), (b"4", 0, 0), (b"5", 1, 0)]
+    sender.sent = 5
+    sender.finish()
+
+
+def test_a_producer_that_is_used_again_proves_each_partition_again() -> None:
+    sender = SlowBulkProducer(Outgoing("rows", {}))
+    sender.send("t", b"1", b"k", 0)
+    sender.send("t", b"2", b"k", 0)
+    sender.sent = 2
+    sender.finish()
+    sender.begin(lambda: None)
+    del sender.wire[:]
+    assert 0 not in sender.reports
+    for value in (b"3", b"4"):
+        sender.send("other", value, b"k", 0)
+    assert [one[0] for one in sender.wire] == [b"3", b"flush", b"4"]

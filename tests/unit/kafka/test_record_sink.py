@@ -47,6 +47,15 @@ class Outbox:
     def of(self, _topic: str) -> "Outbox":
         return self
 
+    has_doubts = False
+    last_report_tells = True
+
+    def wait(self, _wait_s: float) -> None:
+        """Hear nothing more."""
+
+    def close(self) -> None:
+        self.has_doubts = not self.last_report_tells
+
 
 class Rig:
     def __init__(self, known: str = "ab", **rules: Any) -> None:
@@ -66,6 +75,7 @@ class Rig:
                 have=self.have,
                 limits=(LIMIT, LIMIT),
                 disown=lambda: self.asked.append("disown"),
+                close=lambda: None,
             ),
             producer={},
         )
@@ -293,3 +303,11 @@ def test_a_last_record_of_another_history_ends_the_era(headed: bool) -> None:
     with pytest.raises(Restart):
         write(rig, 10, headed=headed)
     assert rig.outbox.records == []
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_what_is_heard_as_it_closes_may_end_the_era(tells: bool) -> None:
+    rig = Rig()
+    rig.outbox.last_report_tells = tells
+    rig.sink.close()
+    assert rig.asked == ([] if tells else ["disown"])

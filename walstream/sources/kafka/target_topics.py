@@ -33,6 +33,7 @@ _GROWN: Final = (
     "start stops unless the upstream topic has as many"
 )
 _REFRESH_S: Final = 60.0
+_DOUBT_S: Final = 6 * 3600.0  # as TopicWatch does it
 _log = structlog.get_logger()
 
 
@@ -48,6 +49,7 @@ class TargetTopics:
         self._read: frozenset[str] = frozenset()  # ids of the source's topics
         self._by_partitions: dict[int, Topics] = {}
         self._next_refresh = runtime.monotonic() + _REFRESH_S
+        self._next_doubt = runtime.monotonic() + _DOUBT_S
 
     @property
     def away(self) -> bool:
@@ -104,7 +106,12 @@ class TargetTopics:
             if isinstance(error, WalstreamError) and not error.retryable:
                 fail(error)
 
+        doubted = runtime.monotonic() >= self._next_doubt
+        if doubted:
+            self._next_doubt = runtime.monotonic() + _DOUBT_S
         for topics in self._by_partitions.values():
+            for topic in topics.known.values() if doubted else ():
+                topic.doubt()
             topics.refresh().add_done_callback(refreshed)
 
     def close(self) -> None:
