@@ -68,6 +68,14 @@ def refuse(run: "Run") -> None:
         producer.failing = 1
 
 
+def refuse_first(run: "Run") -> None:
+    """Have each producer's first batch in a partition refused once, and a new one."""
+    run.cluster.refusing_until = run.world.now + 20.0
+    for _ in range(6):
+        run.server.commit(run.world.random.getrandbits(32))
+    run.server.cut()
+
+
 def fence(run: "Run") -> None:
     for producer in run.cluster.producers:
         producer.fail()
@@ -156,3 +164,5 @@ EDITS: Final[dict[str, Fault]] = {
     "recreate topic": recreate,
     "publish less": publish_less,
 }
+# drawn apart: seeds of before mean what they meant
+APART: Final[dict[str, Fault]] = {"refuse first": refuse_first}

@@ -39,6 +39,7 @@ class Pending:
     sent: bool = False  # a broker may have it
     appended: bool = False
     over: bool = False  # reported
+    implied: bool = False  # since a later one was taken: this one was refused
 
 
 @dataclass
@@ -52,8 +53,9 @@ class SimTopic:
 class SimMessage:
     """The message of a delivery report."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, offset: int | None) -> None:
         self.record = record
+        self._offset = offset
 
     def topic(self) -> str:
         return self.record.topic
@@ -61,8 +63,8 @@ class SimMessage:
     def partition(self) -> int:
         return self.record.partition
 
-    def offset(self) -> int:
-        return 0
+    def offset(self) -> int | None:
+        return self._offset
 
 
 class SimCluster:
@@ -75,6 +77,7 @@ class SimCluster:
         self.away_until = 0.0
         self.denied_until = 0.0  # records of one sink are refused
         self.slow: dict[tuple[str, int], float] = {}  # until when
+        self.refusing_until = 0.0  # each producer's first batch in a partition
         self.zombies = False  # may what a dead one sent arrive behind its successor's?
         self.appended: Callable[[Record], None] = lambda _record: None
         # a producer puts its first record of a partition
@@ -147,6 +150,8 @@ class SimProducer:
         self.owner = world.owner
         self._queues: dict[tuple[str, int], deque[Pending]] = {}
         self._busy: set[tuple[str, int]] = set()
+        self._known: set[tuple[str, int]] = set()  # to brokers: where it wrote
+        self._put_off: set[tuple[str, int]] = set()  # where its first was refused
         self._reports: deque[tuple[Pending, KafkaError | None]] = deque()
         self._open = 0
         self.fatal: KafkaError | None = None
@@ -209,6 +214,10 @@ class SimProducer:
         if refused := self._refused(place, batch):
             self._world.at(0.0, lambda: self._answer(place, batch, refused), self.owner)
             return
+        if self._puts_off(place):
+            self._put_off.add(place)
+            self._refuse_first(place, batch)
+            return
         if self.failing and any(not pending.over for pending in batch):
             self.failing -= 1
             cause = KafkaError(KafkaError.UNKNOWN, "the record was given up")
@@ -232,10 +241,46 @@ class SimProducer:
             return KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
         return None
 
+    def _puts_off(self, place: tuple[str, int]) -> bool:
+        """Return whether the brokers refuse a batch for now, as its first there."""
+        refusing = self._world.now < self._cluster.refusing_until
+        return refusing and place not in self._known | self._put_off
+
+    def _refuse_first(self, place: tuple[str, int], batch: list[Pending]) -> None:
+        """Have a batch sent again, while the next one is on its way, if there is one.
+
+        Brokers that know nothing of the producer take that one whatever its number is,
+        and refuse the first for ever (KAFKA-14359).
+        """
+        queue = self._queues[place]
+        for pending in batch:
+            pending.sent = False
+        following = [one for one in queue if one not in batch][:_BATCH]
+        for pending in following:
+            pending.sent = True
+        delay = self._cluster.delay(*place)
+        self._world.at(delay, lambda: self._take_next(place, batch, following))
+
+    def _take_next(
+        self, place: tuple[str, int], batch: list[Pending], following: list[Pending]
+    ) -> None:
+        if following:
+            self._store(following)
+            for pending in batch:
+                pending.implied = True
+            both = [*batch, *following]
+            delay = self._cluster.delay(*place)
+            self._world.at(delay, lambda: self._answer(place, both, None), self.owner)
+        elif batch[0] in self._queues[place]:  # it was not dropped
+            for pending in batch:
+                pending.sent = True
+            self._append(place, batch)
+
     def _store(self, batch: list[Pending]) -> None:
         for pending in batch:
             if not pending.appended:
                 pending.appended = True
+                self._known.add((pending.record.topic, pending.record.partition))
                 self._cluster.append(pending.record)
 
     def _answer(
@@ -267,7 +312,8 @@ class SimProducer:
             pending, error = self._reports.popleft()
             self._open -= 1
             served += 1
-            pending.hear(error, SimMessage(pending.record))
+            offset = None if pending.implied else 0
+            pending.hear(error, SimMessage(pending.record, offset))
         if self.fatal is not None and not self._told:
             self._told = True
             raise KafkaException(self.fatal)

@@ -19,6 +19,7 @@ from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
 from walstream.kafka.last_record import DeliveredRecords
 from walstream.kafka.ordered_producer import OrderedProducer
+from walstream.kafka.topic import Topic
 from walstream.lsn import Lsn
 from walstream.pipeline.checkpoint import Checkpointer
 from walstream.pipeline.fanout import Fanout
@@ -218,6 +219,28 @@ def _no_gapless() -> Patch:
     return producer_config, "_DEFAULTS", names
 
 
+def _first_not_awaited() -> Patch:
+    init = Topic.__init__
+
+    def patched(self: Topic, *found: Any, **named: Any) -> None:
+        init(self, *found, **named)
+        self.unproven = set()
+
+    return Topic, "__init__", patched
+
+
+def _no_offset_counts() -> Patch:
+    report = OrderedProducer._report
+
+    def patched(
+        self: OrderedProducer, transaction: Counted, error: Any, message: Any
+    ) -> None:
+        message.offset = lambda: 0
+        report(self, transaction, error, message)
+
+    return OrderedProducer, "_report", patched
+
+
 _OUT: Final = frozenset(("drop table", "drop and add table"))
 RULES: Final = {
     "stored before it is confirmed": Rule((_confirmed_before_stored,)),
@@ -231,6 +254,13 @@ RULES: Final = {
     ),
     "a producer that failed sends nothing more": Rule(
         (_no_gapless,), frozenset(("refuse",))
+    ),
+    "the first record in a partition is acknowledged before the next": Rule(
+        (_first_not_awaited,), frozenset(("refuse first",))
+    ),
+    # alone it is for brokers that forgot a producer: within a day they forget none
+    "a report without an offset is no delivery": Rule(
+        (_first_not_awaited, _no_offset_counts), frozenset(("refuse first",))
     ),
     "a failed write stores nothing": Rule((_failed_write,), _WRITES),
     "the stream begins at the position": Rule((_behind_position,)),

@@ -18,7 +18,7 @@ from tests.simulation.ddl import (
     settled,
 )
 from tests.simulation.disk import Documents, SimDisk, read
-from tests.simulation.faults import EDITS, FAULTS, STATE
+from tests.simulation.faults import APART, EDITS, FAULTS, STATE
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
@@ -146,7 +146,7 @@ class Run:
         self.world.note(what)
         if what in EDITS:
             self._edited = what
-        (FAULTS | EDITS)[what](self)
+        (FAULTS | EDITS | APART)[what](self)
 
     def _alter(self, what: str) -> None:
         self.world.note(what)

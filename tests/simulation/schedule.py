@@ -9,7 +9,7 @@ import orjson
 
 from tests.simulation import instances, members, polling, relay_steps
 from tests.simulation.ddl import DDL
-from tests.simulation.faults import EDITS, FAULTS
+from tests.simulation.faults import APART, EDITS, FAULTS
 
 _ALTERED: Final = 0.25  # share of schedules with changes of the catalog
 _FILLED: Final = 0.3  # share of the others that begin with a backfill
@@ -17,6 +17,7 @@ _IN_BACKFILL: Final = (60, 160)  # about after so many calls it goes on
 _POLLED: Final = 0.1
 _SEVERAL: Final = 0.1  # of one source
 _READ: Final = 0.03  # by a consumer group
+_APART: Final = 0.05  # share with a fault that is drawn apart
 # another limit of a topic, or another history, may be other records
 _REPEATS: Final = frozenset({"narrow topic", *EDITS})
 TABLES: Final = ("one", "two", "three")
@@ -54,6 +55,9 @@ class Schedule:
         ]
         if draw.random() < 0.08:
             faults.append((round(draw.uniform(0, span), 4), draw.choice(list(EDITS))))
+        apart = random.Random(f"apart {seed}")  # noqa: S311 - likewise
+        if apart.random() < _APART:
+            faults.append((round(apart.uniform(0, span), 4), apart.choice([*APART])))
         most = draw.choice((60, 300, 1500))
         kills = [draw.randint(1, most) for _ in range(draw.choice((0, 1, 1, 2, 4)))]
         freezes = (

@@ -13,7 +13,7 @@ import pytest
 
 from tests.simulation.__main__ import Journal
 from tests.simulation.ddl import DDL
-from tests.simulation.faults import EDITS, FAULTS
+from tests.simulation.faults import APART, EDITS, FAULTS
 from tests.simulation.installation import installed
 from tests.simulation.rules import RULES, taken_out
 from tests.simulation.run import run
@@ -61,7 +61,7 @@ def test_a_rule_that_is_out_is_missed(rule: str) -> None:
                 return
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *EDITS])
+@pytest.mark.parametrize("fault", [*FAULTS, *EDITS, *APART])
 def test_each_fault_happens_without_a_violation(fault: str) -> None:
     outcome = run(replace(CALM, faults=[(0.3, fault)]))
     assert not outcome.violation

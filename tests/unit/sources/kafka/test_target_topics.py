@@ -26,7 +26,7 @@ def test_partitions_are_proven_again_before_brokers_forget_the_producer(
     targets._by_partitions[ANY] = cast("Any", found)  # noqa: SLF001 - no Kafka
     seen = []
     for now[0] in (1061.0, 22500.0, 22700.0, 22800.0):
-        targets.look(pytest.fail)
+        targets.look(cast("Any", pytest.fail))
         seen.append(set(topic.unproven))
         topic.unproven.clear()
     assert seen == [set(), set(), {0, 1}, set()]
