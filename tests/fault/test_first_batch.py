@@ -12,6 +12,8 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from tests.fault.test_kill_cycles import kill_worker, settle
+from tests.simulation.kafka import BATCH, SimMessage
+from tests.simulation.real.brokers import SimulatedBrokers
 from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import PostgresServer
 from tests.support.fixtures.server_origin import needs_own_servers
@@ -75,6 +77,27 @@ def test_librdkafka_reports_as_delivered_what_kafka_does_not_have(
     assert producer.flush(60) == 0
     assert broker.link.damaged == before + 1
     assert delivered == [None, 0, 1]
+
+
+def test_the_simulation_reports_the_same() -> None:
+    """Of what it is searched with; see the test before."""
+    brokers = SimulatedBrokers(_SEED)
+    brokers.create("t")
+    brokers.cluster.refusing_until = 60.0
+    producer = brokers.producer()
+    delivered: list[int | None] = []
+
+    def report(error: object, message: SimMessage) -> None:
+        assert error is None
+        delivered.append(message.offset())
+
+    for number in range(2 * BATCH):
+        producer.produce("t", str(number).encode(), None, 0, report)
+    while len(producer):
+        producer.poll(1.0)
+    assert delivered == [None] * BATCH + [*range(BATCH)]
+    taken = [str(number).encode() for number in range(BATCH, 2 * BATCH)]
+    assert brokers.contents("t")[0] == taken
 
 
 def test_what_is_refused_of_each_new_producer_is_sent_again(

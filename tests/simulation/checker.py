@@ -57,6 +57,7 @@ class Checker:
         self._greatest: dict[tuple[str, int], Name] = {}
         self._seen: dict[tuple[str, int], dict[Name, bytes]] = {}
         self._inset: dict[tuple[str, int], Lsn] = {}  # of the last old rows
+        self._rows: dict[tuple[tuple[str, int], Lsn, int], set[int]] = {}  # by chunk
         self.stored: dict[str, Lsn] = {}  # the positions on disk, by folder
         self._of_slot: dict[str, Lsn] = {}  # the same, by slot
         self._below: dict[str, Lsn] = {}  # no commit from here on was sent, by the disk
@@ -132,6 +133,11 @@ class Checker:
         if name[0] < self._inset.get(place, 0):
             raise Violation(f"{place} has {name} behind old rows of a later snapshot")
         self._inset[place] = max(name[0], self._inset.get(place, 0))
+        lsn, seq_id = name
+        seen = self._rows.setdefault((place, lsn, seq_id >> CHUNK_BITS), set())
+        if seq_id not in seen and seq_id < max(seen, default=0):
+            raise Violation(f"I10: {place} has the row {name} behind later ones")
+        seen.add(seq_id)
 
     def _in_order(self, record: Record, name: Name, *, same: bool) -> None:
         """See that it is the next one of its partition, or one that came before."""

@@ -1,5 +1,6 @@
 """Rules of publications, backfills and polling, taken out of walstream; see `rules`."""
 
+from functools import partial
 from typing import Any
 
 from walstream.kafka.bulk_producer import BulkProducer
@@ -58,6 +59,16 @@ def not_up_to_the_snapshot() -> Patch:
 
 def chunk_not_delivered() -> Patch:
     return BulkProducer, "finish", lambda _self: None
+
+
+def first_row_not_awaited() -> Patch:
+    send = BulkProducer.send
+
+    def patched(self: BulkProducer, *record: Any) -> None:
+        self.reports.setdefault(record[3], partial(self._report, record[3]))
+        send(self, *record)
+
+    return BulkProducer, "send", patched
 
 
 def gaps_not_noted() -> Patch:

@@ -14,7 +14,7 @@ DENIED: Final = "b"  # the sink whose rights are taken away
 QUEUE: Final = 8  # records of a producer: few, so that it is full now and then
 _NONE_LEFT: Final = KafkaError._PURGE_QUEUE
 _IN_FLIGHT: Final = KafkaError._PURGE_INFLIGHT
-_BATCH: Final = 4
+BATCH: Final = 4
 _DELAYS: Final = (0.0005, 0.001, 0.003, 0.01)  # seconds
 
 
@@ -39,7 +39,7 @@ class Pending:
     sent: bool = False  # a broker may have it
     appended: bool = False
     over: bool = False  # reported
-    implied: bool = False  # since a later one was taken: this one was refused
+    offset: int | None = None  # where it is, if a broker took it
 
 
 @dataclass
@@ -115,11 +115,14 @@ class SimCluster:
         self.topics.pop(name, None)
         self.create(name)
 
-    def append(self, record: Record) -> None:
-        self.topics[record.topic].partitions[record.partition].append(record)
+    def append(self, record: Record) -> int:
+        """Store a record; return its offset."""
+        stored = self.topics[record.topic].partitions[record.partition]
+        stored.append(record)
         value = record.value or b""
         self.world.note(f"append {record.topic} {record.partition}", value)
         self.appended(record)
+        return len(stored) - 1
 
     def delay(self, topic: str, partition: int) -> float:
         """Draw how long a request takes, or waits for an outage to end."""
@@ -197,7 +200,7 @@ class SimProducer:
     def _request(self, place: tuple[str, int]) -> None:
         """Put a batch on the wire."""
         queue = self._queues[place]
-        batch = [queue[at] for at in range(min(len(queue), _BATCH))]
+        batch = [queue[at] for at in range(min(len(queue), BATCH))]
         if batch:
             self._cluster.sending(self.owner, batch[0].put)
         for pending in batch:
@@ -214,7 +217,7 @@ class SimProducer:
         if refused := self._refused(place, batch):
             self._world.at(0.0, lambda: self._answer(place, batch, refused), self.owner)
             return
-        if self._puts_off(place):
+        if batch and self._puts_off(place):
             self._put_off.add(place)
             self._refuse_first(place, batch)
             return
@@ -255,7 +258,7 @@ class SimProducer:
         queue = self._queues[place]
         for pending in batch:
             pending.sent = False
-        following = [one for one in queue if one not in batch][:_BATCH]
+        following = [one for one in queue if one not in batch][:BATCH]
         for pending in following:
             pending.sent = True
         delay = self._cluster.delay(*place)
@@ -266,8 +269,6 @@ class SimProducer:
     ) -> None:
         if following:
             self._store(following)
-            for pending in batch:
-                pending.implied = True
             both = [*batch, *following]
             delay = self._cluster.delay(*place)
             self._world.at(delay, lambda: self._answer(place, both, None), self.owner)
@@ -281,7 +282,7 @@ class SimProducer:
             if not pending.appended:
                 pending.appended = True
                 self._known.add((pending.record.topic, pending.record.partition))
-                self._cluster.append(pending.record)
+                pending.offset = self._cluster.append(pending.record)
 
     def _answer(
         self, place: tuple[str, int], batch: list[Pending], error: KafkaError | None
@@ -312,8 +313,7 @@ class SimProducer:
             pending, error = self._reports.popleft()
             self._open -= 1
             served += 1
-            offset = None if pending.implied else 0
-            pending.hear(error, SimMessage(pending.record, offset))
+            pending.hear(error, SimMessage(pending.record, pending.offset))
         if self.fatal is not None and not self._told:
             self._told = True
             raise KafkaException(self.fatal)

@@ -291,6 +291,9 @@ RULES: Final = {
     "a chunk is done when Kafka has it": Rule(
         (existing.chunk_not_delivered,), part="rows"
     ),
+    "a chunk's first record in a partition is acknowledged before the next": Rule(
+        (existing.first_row_not_awaited,), frozenset(("refuse first",)), part="rows"
+    ),
     "a slot is adopted by who is told to": Rule(
         (takeovers.any_slot_is_taken,), part="instances"
     ),

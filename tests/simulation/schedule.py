@@ -57,7 +57,8 @@ class Schedule:
             faults.append((round(draw.uniform(0, span), 4), draw.choice(list(EDITS))))
         apart = random.Random(f"apart {seed}")  # noqa: S311 - likewise
         if apart.random() < _APART:
-            faults.append((round(apart.uniform(0, span), 4), apart.choice([*APART])))
+            at = apart.choice((0.0, apart.uniform(0, span)))  # 0: of the first start
+            faults.append((round(at, 4), apart.choice([*APART])))
         most = draw.choice((60, 300, 1500))
         kills = [draw.randint(1, most) for _ in range(draw.choice((0, 1, 1, 2, 4)))]
         freezes = (
