@@ -23,6 +23,9 @@ from tests.support.oracles.op_order import OracleSlot
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.servers.brief_kafka import BriefKafka
 from tests.support.servers.damaging_link import DamagingLink
+from walstream.kafka.bulk_producer import BulkProducer, Outgoing
+from walstream.kafka.producer_config import producer_properties
+from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.testing.servers.port import HOST, free_port
 
 pytestmark = pytest.mark.same_on_15
@@ -77,6 +80,22 @@ def test_librdkafka_reports_as_delivered_what_kafka_does_not_have(
     assert producer.flush(60) == 0
     assert broker.link.damaged == before + 1
     assert delivered == [None, 0, 1]
+
+
+def test_a_tasks_first_record_in_a_partition_is_acknowledged_alone(
+    broker: Broker,
+) -> None:
+    TopicAdmin(broker.bootstrap).create("rows")
+    small = {"bootstrap.servers": broker.bootstrap, "batch.num.messages": 1}
+    producer = producer_properties(small, DEFAULT_LIMIT, DEFAULT_LIMIT)
+    sender = BulkProducer(Outgoing("k", producer), lambda: None)
+    before = broker.link.damaged
+    for number in range(3):
+        sender.send("rows", str(number).encode(), b"k", 0)
+        sender.sent += 1
+    sender.finish()
+    assert broker.link.damaged == before + 1
+    assert sender.last == {0: 2}, "all are there"
 
 
 def test_the_simulation_reports_the_same() -> None:
