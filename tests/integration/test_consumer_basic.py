@@ -10,7 +10,13 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from consumer import (
     BasicConsumer,
@@ -71,7 +77,12 @@ class Basics:
         settings = {"bootstrap.servers": self.kafka.bootstrap, "group.id": self.topic}
         with Consumer(settings) as asking:
             where = TopicPartition(self.topic, partition)
-            offset: int = asking.committed([where], timeout=30)[0].offset
+            try:
+                offset: int = asking.committed([where], timeout=30)[0].offset
+            except KafkaException as error:  # of a broker that is just started
+                if error.args[0].code() != KafkaError.NOT_COORDINATOR:
+                    raise
+                return OFFSET_INVALID
             return offset
 
     def lose_four(self, feed: Feed, partition: int) -> None:
@@ -528,16 +539,20 @@ def test_what_comes_between_two_runs_is_read_also_from_the_latest_on(
         wait_until(lambda: basics.stored(1) == 1, 30, "the begin of the other, too")
         feed.insert(1, 1)
         feed.flush()
-        basics.until(1)
+        wait_until(lambda: "1" in basics.handled[1], 30, "it is handled")
     running.join()
     feed.insert(2, 0)
     feed.insert(3, 1)
     feed.flush()
     with basics.consumer(kafka=LATEST) as consumer:
         running = Running(consumer)
-        basics.until(3)
+        wait_until(
+            lambda: {"2", "3"} <= {*basics.handled[0], *basics.handled[1]}, 30, "all"
+        )
     running.join()
-    assert basics.handled == {0: ["2"], 1: ["1", "3"]}
+    assert basics.handled[0] == ["2"]
+    # the client may have fetched what came before that, ahead of being told
+    assert basics.handled[1][-2:] == ["1", "3"]
 
 
 def test_the_first_op_of_all_is_not_skipped_where_it_stopped_the_consumer(
