@@ -6,67 +6,28 @@ it sent behind it meanwhile is the first batch that the broker takes.
 
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-_HOST: Final = "127.0.0.1"
+from tests.support.servers.slow_link import SlowLink
+
 _PRODUCE: Final = 0  # key of the request
 _BATCH: Final = 61  # bytes of a batch's head, which a fixed length follows
 _MAGIC, _CRC, _PRODUCER, _SEQUENCE = 16, 17, 43, 53  # where they are in it
 _BEHIND_S: Final = 0.3  # for what is sent behind a damaged batch
 
 
-class DamagingLink:
-    """Listens on `port`, and passes a damaged batch on together with what follows."""
+class DamagingLink(SlowLink):
+    """Passes a damaged batch on together with what follows."""
 
     def __init__(self, to_port: int, port: int = 0) -> None:
         self.damaged = 0  # batches
-        self._to_port = to_port
         self._known: set[bytes] = set()  # of batches that were damaged
         self._lock = threading.Lock()
-        self._listener = socket.create_server((_HOST, port))
-        self._ends: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
-        self._start(self._accept)
-
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
+        super().__init__(to_port, port)
 
     def has_damaged(self, count: int) -> bool:
         return self.damaged >= count
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                try:
-                    server = socket.create_connection((_HOST, self._to_port))
-                except OSError:
-                    client.close()
-                    continue
-                self._start(self._serve, client, server)
-
-    def _start(
-        self, run: Callable[..., None], *ends: socket.socket
-    ) -> threading.Thread:
-        thread = threading.Thread(target=run, args=ends, daemon=True)
-        thread.start()
-        self._threads.append(thread)
-        return thread
-
-    def _serve(self, client: socket.socket, server: socket.socket) -> None:
-        self._ends |= {client, server}
-        with client, server:
-            up = self._start(self._up, client, server)
-            with suppress(OSError):
-                while data := server.recv(1 << 16):
-                    client.sendall(data)
-            _end(client)
-            up.join()
-        self._ends -= {client, server}
 
     def _up(self, client: socket.socket, server: socket.socket) -> None:
         read = b""
@@ -82,7 +43,8 @@ class DamagingLink:
                                 read += client.recv(1 << 16)
                         client.settimeout(None)
                     server.sendall(worse or frame)
-        _end(server)
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_WR)
 
     def _damage(self, frame: bytes) -> bytes | None:
         """Return the request with its first batches damaged; None: it has none."""
@@ -103,23 +65,6 @@ class DamagingLink:
                     self.damaged += 1
             return bytes(worse) if self.damaged > before else None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for one in [*self._ends]:
-            _end(one)
-        for thread in self._threads:
-            thread.join(5)
-
 
 def _frame_end(read: bytes) -> int:
     return 4 + int.from_bytes(read[:4]) if len(read) >= 4 else 1 << 40
@@ -131,8 +76,3 @@ def _begins_batch(frame: bytes, at: int) -> bool:
         return False
     size = int.from_bytes(frame[at + 8 : at + 12])
     return _BATCH - 12 <= size <= len(frame) - at - 12
-
-
-def _end(one: socket.socket) -> None:
-    with suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
