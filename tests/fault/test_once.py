@@ -27,8 +27,9 @@ _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _CYCLES = int(os.environ.get("WALSTREAM_TEST_KILLS") or 200)
 
 
-@pytest.fixture
+@pytest.fixture(params=["idempotent", "transactional"])
 def stream(
+    request: pytest.FixtureRequest,
     postgres: PostgresServer,
     kafka: KafkaServer,
     tmp_path_factory: pytest.TempPathFactory,
@@ -38,7 +39,7 @@ def stream(
         kafka,
         tmp_path_factory.mktemp("once"),
         before=TABLE,
-        sink={"topic_partitions": 8},
+        sink={"topic_partitions": 8, "delivery": request.param},
     ) as made:
         yield made
 
@@ -80,16 +81,17 @@ def kills(stream: Stream, cycles: int, lost_every: int) -> None:
     assert settle(stream, oracle) == 0
 
 
+@pytest.mark.parametrize("delivery", ["idempotent", "transactional"])
 def test_a_broker_that_is_killed_causes_no_repeats(
+    delivery: str,
     newest_postgres: PostgresServer,
     own_kafka: OwnKafka,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     broker = own_kafka()
     folder = tmp_path_factory.mktemp("broker")
-    with streamed(
-        newest_postgres, broker, folder, before=TABLE, sink={"topic_partitions": 4}
-    ) as stream:
+    sink = {"topic_partitions": 4, "delivery": delivery}
+    with streamed(newest_postgres, broker, folder, before=TABLE, sink=sink) as stream:
         oracle = OracleSlot(stream.database)
         with Load(stream.database.dsn, _SEED) as load:
             for _ in range(2):
@@ -101,9 +103,12 @@ def test_a_broker_that_is_killed_causes_no_repeats(
         assert settle(stream, oracle) == 0
 
 
-@pytest.mark.parametrize("version", [15, 18])
+@pytest.mark.parametrize(
+    ("version", "delivery"),
+    [(15, "idempotent"), (18, "idempotent"), (18, "transactional")],
+)
 def test_a_machine_that_was_set_back_loses_nothing(
-    version: int, own_postgres: OwnPostgres, runs: Runs, reader: Reader
+    version: int, delivery: str, own_postgres: OwnPostgres, runs: Runs, reader: Reader
 ) -> None:
     """Server and state folder of before are back, and Kafka has what came since.
 
@@ -112,7 +117,8 @@ def test_a_machine_that_was_set_back_loses_nothing(
     server = own_postgres(version)
     database = Database(server)
     database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
-    walstream = runs(server.dsn(), sink={"topic_partitions": 2})
+    sink = {"topic_partitions": 2, "delivery": delivery}
+    walstream = runs(server.dsn(), sink=sink)
     with walstream:
         database.execute("INSERT INTO t VALUES (0, 'before')")
         reader.count(1)

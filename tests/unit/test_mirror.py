@@ -38,6 +38,15 @@ DRIVEN_BY = {
         "integration/test_backfill.py: "
         "test_rows_of_before_and_changes_of_meanwhile_are_the_table"
     ),
+    "walstream/kafka/position_reader.py": (
+        "integration/test_transactional.py: test_an_outbox_event_is_there_once"
+    ),
+    "walstream/kafka/topic_sink.py": (
+        "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
+    ),
+    "walstream/kafka/transactional_producer.py": (
+        "integration/test_transactional.py: test_a_transaction_in_parts_is_there_once"
+    ),
     "walstream/kafka/debezium_sink.py": (
         "integration/test_debezium.py: "
         "test_changes_and_rows_of_before_are_debeziums_records"

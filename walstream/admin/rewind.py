@@ -13,6 +13,7 @@ from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError
 from walstream.formats import timestamp
 from walstream.kafka import delivery_era
+from walstream.kafka.transaction_position import replay_entry
 from walstream.lsn import Lsn, show
 from walstream.pipeline.commit_times import TimeIndex
 from walstream.pipeline.ports import Position
@@ -88,7 +89,8 @@ def rewind(config: Config, name: str, to: To, consent: Callable[[Rewind], bool])
         released(connection, source.slot)
         _check(_look(positions, name, source, connection), lsn)
         # what is sent again is not to be left out, since it is there
-        positions.rewind(lsn, delivery_era.ended(positions))
+        again = {**delivery_era.ended(positions), **replay_entry()}
+        positions.rewind(lsn, again)
     if running:
         return f"source {name!r} is at {show(lsn)}, and streams again from there"
     return f"source {name!r} is at {show(lsn)}: the next run streams from there"

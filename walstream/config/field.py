@@ -144,7 +144,7 @@ def _topic(name: str) -> str:
     return name
 
 
-def _txinfo(name: str) -> str:
+def _source_topic(name: str) -> str:
     _topic(name.replace("{source}", "x"))
     return name
 
@@ -325,7 +325,10 @@ OptionalNames = Annotated[list[str] | None, AfterValidator(_not_empty)]
 StopOrTopic = Annotated[str, AfterValidator(_or("stop", _topic))]
 MessageKey = Annotated[str, AfterValidator(_json_pointer)]
 MessageTopic = Annotated[str, AfterValidator(_message_topic)]
-TransactionInfo = Annotated[str, AfterValidator(_or("none", _or("records", _txinfo)))]
+SourceTopic = Annotated[str, AfterValidator(_source_topic)]
+TransactionInfo = Annotated[
+    str, AfterValidator(_or("none", _or("records", _source_topic)))
+]
 PoisonPolicy = Annotated[str, AfterValidator(_or("stop", _or("skip", _topic)))]
 Properties = dict[
     str,

@@ -72,7 +72,10 @@ _PROMISES: Final[dict[str, _Rule]] = {
     "max.in.flight.requests.per.connection": _IN_FLIGHT,
     "retries": _RETRIES,
     "message.send.max.retries": _RETRIES,
-    "transactional.id": (_never, "walstream does not use transactions: leave it out"),
+    "transactional.id": (
+        _never,
+        'walstream names its own: leave it out, and write delivery = "transactional"',
+    ),
     "delivery.report.only.error": (_false, "deliveries must be reported: leave it out"),
     "queuing.strategy": (lambda v: v == "fifo", 'order would be lost: write "fifo"'),
 }

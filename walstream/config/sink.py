@@ -19,6 +19,7 @@ from walstream.config.field import (
     OptionalTopicName,
     Properties,
     Section,
+    SourceTopic,
     StopOrTopic,
     TopicName,
     TopicTemplate,
@@ -184,6 +185,21 @@ class KafkaSinkConfig(RoutedSink):
         description="Leave out what Kafka has already when a stream begins again, in "
         "the formats op and debezium; false repeats it.",
     )
+    delivery: Literal["idempotent", "transactional"] = Field(
+        default="idempotent",
+        description="How records are written: idempotent, or transactional: in Kafka's "
+        "transactions, so that a process that was replaced can no longer write.",
+    )
+    commit_interval: Duration = Field(
+        default=0.1,
+        description="Time from one of these transactions to the next, at least; each "
+        "ends where one of the source ends.",
+    )
+    positions_topic: SourceTopic = Field(
+        default="walstream-positions.{source}",
+        description="Topic in which each of these transactions says how far it is, "
+        "with {source}.",
+    )
     create_topics: bool = Field(
         default=True, description="Create missing topics; false stops the start."
     )
@@ -246,6 +262,17 @@ class KafkaSinkConfig(RoutedSink):
             yield "messages", topic
         if self.debezium.heartbeat:
             yield "debezium", f"{HEARTBEAT_TOPIC}.{name}"
+        if self.is_transactional:
+            yield "positions_topic", self.positions_topic_of(source)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Return whether records are written in Kafka's transactions."""
+        return self.delivery == "transactional"
+
+    def positions_topic_of(self, source: str) -> str:
+        """Name the topic of what its transactions have of a source."""
+        return self.positions_topic.replace("{source}", source)
 
 
 class LogSink(RoutedSink):

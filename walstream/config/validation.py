@@ -24,6 +24,7 @@ from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
 from walstream.config.sink import EMBEDDED, KafkaSinkConfig, RoutedSink, Sink
 from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
+from walstream.config.transactional_rules import check_transactional
 
 _PATIENCE_S: Final = 5.0  # a sink that comes back has to be through with less
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
@@ -62,6 +63,7 @@ def check(
     yield from topology.check_topics(config.sources, config.sinks)
     yield from _check_patience(config.sources, config.sinks)
     yield from topology.check_parking(config.sources, config.sinks)
+    yield from check_transactional(config.sources, config.sinks)
 
 
 def _shared(probes: str, listen: str) -> str:

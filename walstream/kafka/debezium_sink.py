@@ -22,8 +22,9 @@ from walstream.kafka.sink import KafkaSink
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
+from walstream.kafka.transaction_position import DeliveredTransactions
 from walstream.op import Kind, LargeOp, MessageOp, ReplicationOp, halves
-from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ledger import Transaction, alone
 from walstream.records.encoding import SinkRules
 from walstream.records.large_op import plain
 from walstream.records.message_records import Write
@@ -40,7 +41,7 @@ _TRUNCATE: Final = Kind.TRUNCATE
 class DebeziumSink(KafkaSink):
     """A sink of the formats `debezium` and `debezium_row`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         rules: SinkRules,
         router: Router,
@@ -48,6 +49,7 @@ class DebeziumSink(KafkaSink):
         *,
         producer: ClientProperties,
         expected: Iterable[str] = (),
+        transactions: DeliveredTransactions | None = None,
     ) -> None:
         """All is what a KafkaSink takes; compiled, it is passed on by name alone."""
         self._turn = SinkTurn()
@@ -58,6 +60,7 @@ class DebeziumSink(KafkaSink):
             topics,
             producer=producer,
             expected=expected,
+            transactions=transactions,
         )
         self._losses = Losses(rules.name)
         self._next_look = 0.0
@@ -82,7 +85,7 @@ class DebeziumSink(KafkaSink):
     def _beat(self, heartbeats: Heartbeats) -> None:
         beat = heartbeats.due()
         if beat is not None:
-            self.put_aside(*beat, Transaction(0))  # no position waits for it
+            self.put_aside(*beat, alone(0))  # no position waits for it
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Count an op where transactions are told, then send it."""

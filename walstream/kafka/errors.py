@@ -42,6 +42,11 @@ _DENIED: Final = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
+_FENCED: Final = {
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError._FENCED,  # noqa: SLF001 - librdkafka's local codes are spelt so
+}
 _UNFIT: Final = (
     (
         "ssl.key.",
@@ -70,6 +75,11 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
     if code in _DENIED:
         return PermissionLacking(
             text, hint="grant the right to the producer's user, then: walstream run"
+        )
+    if code in _FENCED:
+        return Transient(
+            f"{text}: another process took over, or Kafka ended the transaction",
+            hint=f"see that one walstream alone runs with this source; {RETRIED}",
         )
     return Transient(text, hint=RETRIED)
 

@@ -36,18 +36,23 @@ _POLL_S: Final = 0.05
 _FLUSH_S: Final = 0.001
 
 
-class _Alone:
+class Alone:
     """One large record: what follows waits until Kafka has it."""
 
-    def __init__(self, produce: Callable[[], bool]) -> None:
-        self._produce: Callable[[], bool] | None = produce
+    def __init__(self) -> None:
+        self.produce: Callable[[], bool] | None = None
         self.delivered = False
 
     def attempt(self) -> bool:
         """Produce it once; tell whether it is delivered."""
-        if self._produce is not None and self._produce():
-            self._produce = None  # holds the record, which the producer copied
+        if self.produce is not None and self.produce():
+            self.produce = None  # holds the record, which the producer copied
         return self.delivered
+
+    def report(self, report: Callable[..., None], *delivery: Any) -> None:
+        """Note that it is delivered, or failed, and report that."""
+        self.delivered = True
+        report(*delivery)
 
 
 class OrderedProducer:
@@ -239,17 +244,12 @@ class OrderedProducer:
         if self._failure is not None:
             return
         self._fresh = True
-        alone: list[_Alone] = []
-
-        def report(error: KafkaError | None, message: Message) -> None:
-            alone[0].delivered = True
-            self._report(transaction, error, message)
-
-        produce = partial(
+        alone = Alone()
+        report = partial(alone.report, partial(self._report, transaction))
+        alone.produce = partial(
             self._attempt, topic, value, key, partition, report, timestamp_ms, headers
         )
-        alone.append(_Alone(produce))
-        self._held.append(alone[0].attempt)
+        self._held.append(alone.attempt)
 
     def _attempt(  # noqa: PLR0913, PLR0917 - as the producer takes them
         self,

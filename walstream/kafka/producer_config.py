@@ -90,6 +90,13 @@ def queue_within(memory: int, sinks: int) -> dict[str, int]:
     }
 
 
+def transaction_timeout_ms(given: ClientProperties) -> int:
+    """Return how long a transaction may be open, in milliseconds."""
+    return _number(
+        {"transaction.timeout.ms": 60_000, **given}, "transaction.timeout.ms"
+    )
+
+
 def parts_within(given: ClientProperties, wanted: int, limit: int) -> int:
     """Return how many producers share a queue; each has room for `limit` bytes."""
     kbytes = _number({**_DEFAULTS, **given}, "queue.buffering.max.kbytes")

@@ -1,12 +1,13 @@
 """A sink's producers, built for the sizes that its topics take."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import (
+    client_properties,
     fits_queue,
     hurries,
     parts_within,
@@ -14,34 +15,66 @@ from walstream.kafka.producer_config import (
     split_queue,
 )
 from walstream.kafka.producer_pool import ProducerPool, parts_for
+from walstream.kafka.topic import Topic
+from walstream.kafka.transaction_position import DeliveredTransactions
+from walstream.kafka.transactional_producer import TransactionalProducer
 from walstream.telemetry.meter import SinkMeter
 
 
 class ProducerFit:
     """Sizes that the producers were built for, and whether they still fit."""
 
-    def __init__(self, name: str, meter: SinkMeter, given: ClientProperties) -> None:
-        """`given` are the operator's properties, and the share of the memory."""
+    def __init__(
+        self,
+        name: str,
+        meter: SinkMeter,
+        given: ClientProperties,
+        transactions: DeliveredTransactions | None = None,
+        find: Callable[[str], Topic] | None = None,
+    ) -> None:
+        """`given` are the operator's properties, and the share of the memory.
+
+        With `transactions` there is one alone, which writes in Kafka's; `find` returns
+        the topic of their positions, once it is open.
+        """
         self._name = name
         self._meter = meter
         self._given = given
+        self._transactions = transactions
+        self._find = find
         self._properties: ClientProperties = given  # of one of the producers
         self._limits = (0, 0)
 
     def open(self, topics: Sequence[str], limits: tuple[int, int]) -> ProducerPool:
         """Build them for topics whose smallest and largest record are `limits`."""
         self._limits = limits
-        parts = parts_within(self._given, parts_for(len(topics)), limits[1])
+        wanted = 1 if self._transactions is not None else parts_for(len(topics))
+        parts = parts_within(self._given, wanted, limits[1])
         self._properties = split_queue(self._given, parts)
         properties = producer_properties(self._properties, *limits)
-        hurry = hurries(self._given)
-        make = partial(
-            OrderedProducer, self._name, properties, self._meter, hurries=hurry
-        )
-        made = ProducerPool(parts, make)
+        made = ProducerPool(parts, self._maker(properties))
         if topics:
             made.acquaint(topics[0])
         return made
+
+    def _maker(self, properties: ClientProperties) -> Callable[[], OrderedProducer]:
+        hurry = hurries(self._given)
+        transactions, find = self._transactions, self._find
+        if transactions is None or find is None:
+            return partial(
+                OrderedProducer, self._name, properties, self._meter, hurries=hurry
+            )
+        return partial(
+            TransactionalProducer,
+            self._name,
+            {**properties, **transactions.plan.properties},
+            self._meter,
+            hurries=hurry,
+            given=self._given,
+            client=client_properties(self._given),
+            delivered=transactions,
+            positions=partial(find, transactions.plan.topic),
+        )
 
     def check(self, limits: tuple[int, int]) -> None:
         """Raise Restart when batches are too large, or the queue too small, for these.

@@ -1,25 +1,20 @@
-"""The part of a Kafka sink below any format: producers, topics, finished records."""
+"""The part of a Kafka sink below any format: finished records."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
 from walstream.config.librdkafka import ClientProperties
-from walstream.errors import WalstreamError
-from walstream.kafka.freeze_clock import TurnClock, stood_still
 from walstream.kafka.handler_record import partition_of, told_time
-from walstream.kafka.last_record import DeliveredRecords
 from walstream.kafka.ordered_producer import OrderedProducer
-from walstream.kafka.producer_fit import ProducerFit
-from walstream.kafka.producer_pool import ProducerPool
 from walstream.kafka.topic import Topic
-from walstream.kafka.topic_watch import TopicWatch
+from walstream.kafka.topic_sink import TopicSink
 from walstream.kafka.topics import Topics
+from walstream.kafka.transaction_position import DeliveredTransactions
 from walstream.kafka.transaction_topic import transaction_topic
 from walstream.lsn import Lsn
 from walstream.op import MessageOp, ReplicationOp
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.outage import Outage
 from walstream.records.encoding import EncodingPlan, SinkRules
 from walstream.records.message_records import MessageRecords, Write, stand_in
 from walstream.records.message_router import MessageRouter
@@ -31,14 +26,13 @@ from walstream.records.record_size import RECORD_OVERHEAD, Headers, size_of
 from walstream.records.router import Router, spelling
 from walstream.telemetry.tally import Tally
 
-_CLOSE_WAIT_S: Final = 3.0
 ALONE: Final = 8 << 20  # bytes of a record: more are not copied twice
 
 
-class RecordSink:
+class RecordSink(TopicSink):
     """Sink of records that are finished."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         rules: SinkRules,
         router: Router,
@@ -46,16 +40,20 @@ class RecordSink:
         *,
         producer: ClientProperties,
         expected: Iterable[str] = (),
+        transactions: DeliveredTransactions | None = None,
     ) -> None:
-        """Look at `expected` topics, or create them, before anything is sent."""
-        self._rules = rules
+        """All is what a TopicSink takes, and what routes its records."""
+        super().__init__(
+            rules,
+            topics,
+            producer=producer,
+            expected=expected,
+            transactions=transactions,
+        )
         self._router = router
-        self._topics = topics
-        self._expected = [*expected, *([rules.parking] if rules.parking else ())]
         self._partition = PARTITIONERS[rules.partitioner]
         self._aims = EncodingPlan(rules, router)
         self._named = NamedTopics(router, rules.max_named_topics)
-        self._awaited: set[str] = set()  # topics that are not known yet
         for topic in (rules.parking, *rules.reserved):
             self._named.reserve(topic)
         self._messages: MessageRecords | None = None
@@ -66,34 +64,20 @@ class RecordSink:
             self._messages = MessageRecords(
                 rules.name, routed, self._aims.tally, self._write_message()
             )
-        self._told = transaction_topic(rules, topics, self.put_aside)
-        self._outboxes: ProducerPool | None = None
-        self._fit = ProducerFit(rules.name, rules.meter, producer)
+        self._told = transaction_topic(rules, topics, self._put_told, self.put_aside)
         # where records come from: of the first in each partition, and some others
         self._headers: Headers = [("walstream-source", rules.source_header)]
-        self._delivered = DeliveredRecords(rules.name, rules.meter, topics.disown)
-        self._clock = TurnClock()
-        self._watch = TopicWatch(topics)
 
     def ready(self) -> bool:
-        """Serve delivery reports, send what is held; tell whether there is room.
-
-        Raises what stops this producer for good: nothing is sent after that.
-        """
-        if self._outboxes is None:
-            if not self._topics.have(self._expected):
-                return False
-            self._forget(set())
-            self._outboxes = self._fit.open(self._expected, self._topics.limits)
-        still_ms = self._clock.turn()
-        if still_ms > self._rules.frozen_after_ms and self._outboxes.in_flight:
-            self._outboxes.close()  # before a poll lets librdkafka send more of it
-            raise stood_still(still_ms)
-        self._look_at_topics(self._outboxes)
-        room = self._outboxes.serve()
+        """Do as a TopicSink does; say how far all is delivered, where it is told."""
+        room = super().ready()
         if room and self._told is not None:
             self._told.tell_resolved()
         return room
+
+    def close(self) -> None:
+        super().close()
+        self._aims.tell()
 
     def resolve(self, lsn: Lsn) -> None:
         """Note that each op of a transaction below `lsn` was delivered."""
@@ -101,59 +85,9 @@ class RecordSink:
             self._told.resolve(lsn)
 
     @property
-    def in_flight(self) -> int:
-        """Count of records and of the producer's own requests in flight."""
-        return outboxes.in_flight if (outboxes := self._outboxes) is not None else 0
-
-    @property
-    def name(self) -> str:
-        return self._rules.name
-
-    @property
-    def waiting(self) -> bool:
-        """Return whether it waits for Kafka."""
-        return (outboxes := self._outboxes) is None or outboxes.unreachable
-
-    @property
-    def outage(self) -> Outage | None:
-        """Reason why Kafka does not answer, as far as known."""
-        return (self._outboxes or self._topics).outage
-
-    @property
-    def handler_waits(self) -> bool:
-        """Return False: handlers are wrapped around this sink."""
-        return False
-
-    @property
     def tally(self) -> Tally:
         """Counts of parked and dropped ops, by table."""
         return self._aims.tally
-
-    @property
-    def topics(self) -> dict[str, Topic]:
-        """Its topics as they were found, by name."""
-        return dict(self._topics.known)
-
-    def proven(self, resume: Lsn) -> Lsn:
-        """Return how far the position may go: see `DeliveredRecords`."""
-        return self._delivered.proven(resume)
-
-    def close(self) -> None:
-        """Wait a while for what is in flight; then drop it.
-
-        Else a broker might take it after what the next producer sends of the same. Of
-        a process that was frozen it is dropped at once: another one may have sent what
-        comes behind it.
-        """
-        if (outboxes := self._outboxes) is not None:
-            if not self._clock.was_frozen(self._rules.frozen_after_ms):
-                outboxes.wait(_CLOSE_WAIT_S)
-            self._outboxes = None  # must end nothing: who reports would find it freed
-            outboxes.close()  # used after that, so ended here (docs/decisions/0050)
-            if outboxes.has_doubts:  # nothing is to be left out at the next start
-                self._topics.disown()
-        self._topics.close()
-        self._aims.tell()
 
     def put(
         self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
@@ -171,13 +105,21 @@ class RecordSink:
                 return
         elif name not in self._named:
             self._named.admit(name, op)
-        self._put_at(name, record, op, transaction)
+        if not self._has(op, transaction):
+            self._put_at(name, record, op, transaction)
 
     def put_aside(
         self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
     ) -> None:
         """Send a record of the sink's own, to the topic that it names."""
         self._put_at(record.topic or "", record, op, transaction)
+
+    def _put_told(
+        self, record: ProducerRecord, op: ReplicationOp, transaction: Transaction
+    ) -> None:
+        """Send a record about a transaction, unless Kafka has it."""
+        if not self._has(op, transaction):
+            self.put_aside(record, op, transaction)
 
     def send_message(self, message: MessageOp, transaction: Transaction) -> bool:
         """Send a logical message, if it is wanted; False: no other before `ready`."""
@@ -186,7 +128,10 @@ class RecordSink:
         record = self._messages.made(message)
         if record is None:
             return True
-        self.put_aside(record, stand_in(message), transaction)
+        op = stand_in(message)
+        if self._transactions is not None and self._transactions.has_message(op):
+            return True
+        self.put_aside(record, op, transaction)
         return self._outbox_of(record.topic or "").has_room
 
     def _write_message(self) -> Write | None:
@@ -206,36 +151,6 @@ class RecordSink:
             self._await(name, outbox, transaction, again)
         else:
             self._put_made(outbox, topic, record, op, transaction)
-
-    def _outbox_of(self, topic: str) -> OrderedProducer:
-        if self._outboxes is None:
-            raise WalstreamError("the sink was not ready: a defect")
-        return self._outboxes.of(topic)
-
-    def _await(
-        self,
-        name: str,
-        outbox: OrderedProducer,
-        transaction: Transaction,
-        send: Callable[[], object],
-    ) -> None:
-        """Call `send` in turn, once a topic is known; count it until then.
-
-        All topics that are waited for are asked for at once.
-        """
-        transaction.undelivered += 1
-        self._awaited.add(name)
-
-        def attempt() -> bool:
-            if not self._topics.have({name, *self._awaited}):
-                return False
-            self._awaited.clear()
-            self._meet(name)
-            send()  # its records take the place of this attempt
-            transaction.undelivered -= 1  # only now: one that is refused stays counted
-            return True
-
-        outbox.hold(attempt)
 
     def _put(  # noqa: PLR0913, PLR0917 - a record without an object for each
         self,
@@ -260,7 +175,9 @@ class RecordSink:
             partition = self._partition(key, partitions) if partitions > 1 else 0
         if self._told is not None and value is not None:
             self._told.sent(topic.name, partition, op, transaction)
-        if topic.tails and topic.has(self._delivered, partition, op, value):
+        if self._has(op, transaction) or (
+            topic.tails and topic.has(self._delivered, partition, op, value)
+        ):
             return
         headers = topic.headers(partition, self._headers)
         stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
@@ -309,7 +226,10 @@ class RecordSink:
         if size > topic.limit:
             self._park(topic.too_large(op, key or b"", size), transaction)
             return False
-        if named and topic.tails and topic.has(self._delivered, partition, op, value):
+        if named and (
+            self._has(op, transaction)
+            or (topic.tails and topic.has(self._delivered, partition, op, value))
+        ):
             return True
         standing = topic.headers(partition, self._headers)
         if standing is None:
@@ -333,18 +253,3 @@ class RecordSink:
         large.tell(self._rules.name, parking.name)
         outbox, document = self._outbox_of(parking.name), large.document()
         self._put(outbox, parking, large.key, document, large.op, transaction)
-
-    def _look_at_topics(self, kafka: ProducerPool) -> None:
-        """See whether the topics are still what they were."""
-        if (gone := self._watch.look(kafka)) is None:
-            return
-        if gone:
-            self._forget(gone)
-        self._fit.check(self._topics.limits)
-
-    def _forget(self, gone: set[str]) -> None:
-        """Let go of what is kept of topics, of those that are `gone` for sure."""
-
-    def _meet(self, topic: str) -> None:
-        self._watch.meet(topic)
-        self._fit.check(self._topics.limits)

@@ -10,6 +10,7 @@ from walstream.kafka.record_sink import RecordSink
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
+from walstream.kafka.transaction_position import DeliveredTransactions
 from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.records.encoding import MAX_TABLES, SinkRules
@@ -25,7 +26,7 @@ class KafkaSink(RecordSink):
 
     takes_large: ClassVar = True  # ops with stand-ins, too
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         rules: SinkRules,
         router: Router,
@@ -33,9 +34,17 @@ class KafkaSink(RecordSink):
         *,
         producer: ClientProperties,
         expected: Iterable[str] = (),
+        transactions: DeliveredTransactions | None = None,
     ) -> None:
         """All is what a RecordSink takes; compiled, it is passed on by name alone."""
-        super().__init__(rules, router, topics, producer=producer, expected=expected)
+        super().__init__(
+            rules,
+            router,
+            topics,
+            producer=producer,
+            expected=expected,
+            transactions=transactions,
+        )
         self._tombstones = rules.tombstones
         self._targets: dict[Table, Target | None] = {}
         self._met: set[str] = set()  # topics that fit the outbox

@@ -20,6 +20,12 @@ from walstream.telemetry.fields import TOPIC
 CREATED_TIMEOUT_S: Final = 30.0
 _AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
 
+_COMPACTED: Final = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(16 << 20),  # what is compacted are segments that are full
+    "min.cleanable.dirty.ratio": "0.1",
+}
+
 _log = structlog.get_logger()
 
 
@@ -32,6 +38,7 @@ class Creation:
     replication: int = 0
     config: Mapping[str, str] = field(default_factory=dict)
     single: frozenset[str] = frozenset()  # topics that have one partition
+    compacted: frozenset[str] = frozenset()  # those that keep the last of each key
 
     def partitions_of(self, name: str) -> int:
         """Return how many partitions this topic gets; 0: the broker's default."""
@@ -43,7 +50,7 @@ class Creation:
             name,
             num_partitions=self.partitions_of(name) or -1,
             replication_factor=self.replication or -1,
-            config=dict(self.config),
+            config=_COMPACTED if name in self.compacted else dict(self.config),
         )
 
 

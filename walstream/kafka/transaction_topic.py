@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from walstream.formats.txinfo import RowCounts, TxinfoRecords
 from walstream.kafka.resolved_marks import ResolvedMarks
 from walstream.kafka.topics import Topics
+from walstream.kafka.transaction_position import LAST_SEQ_ID
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ledger import Transaction, alone
 from walstream.records.encoding import SinkRules, TransactionInfo
 from walstream.records.producer_record import ProducerRecord
 
@@ -65,7 +66,7 @@ def transaction_form(
 
 
 def transaction_topic(
-    rules: SinkRules, topics: Topics, put: Put
+    rules: SinkRules, topics: Topics, put: Put, put_mark: Put
 ) -> "TransactionTopic | None":
     """Return that of a sink; None: it tells of none, or in its records."""
     info = rules.txinfo
@@ -78,7 +79,9 @@ def transaction_topic(
             rules.name, info.topic, info.resolved_s, topics, aside=aside
         )
     form = transaction_form(info, rules.context.debezium)
-    return TransactionTopic(info.topic, form, put, parking=rules.parking, marks=marks)
+    return TransactionTopic(
+        info.topic, form, put, put_mark=put_mark, parking=rules.parking, marks=marks
+    )
 
 
 class _Told:
@@ -98,19 +101,24 @@ class _Told:
 class TransactionTopic:
     """The topic of one sink's transactions: its records stand in commit order."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         topic: str,
         records: TransactionForm,
         put: Put,
         *,
+        put_mark: Put | None = None,
         parking: str = "",
         marks: ResolvedMarks | None = None,
     ) -> None:
-        """Take `parking` for none of the topics whose records are counted."""
+        """Take `parking` for none of the topics whose records are counted.
+
+        Marks, which are of no transaction, go by `put_mark`.
+        """
         self._topic = topic
         self._records = records
         self._put = put
+        self._put_mark = put_mark or put
         self._parking = parking
         self._marks = marks
         self._told: dict[Transaction, _Told] = {}  # in the order of their commits
@@ -171,7 +179,7 @@ class TransactionTopic:
         """Send a mark, if one is due."""
         mark = self._marks.due() if self._marks is not None else None
         if mark is not None:
-            self._put(*mark, Transaction(0))  # no position waits for it
+            self._put_mark(*mark, alone(0))  # no position waits for it
 
     def _of(self, transaction: Transaction) -> _Told:
         told = self._told.get(transaction)
@@ -191,7 +199,7 @@ class TransactionTopic:
             transaction, told = next(iter(self._told.items()))
             begin, told.begin = told.begin, None
             if begin is not None:
-                self._send(begin, transaction)
+                self._send(begin, transaction, 0)
             end_lsn = told.end_lsn
             if end_lsn is None or told.waiting:
                 return
@@ -199,16 +207,19 @@ class TransactionTopic:
             if not told.counts.empty:
                 lsns, time = (transaction.lsn, end_lsn), transaction.commit_time
                 end = self._records.end(told.xid, lsns, time, told.counts)
-                self._send(end, transaction)
+                self._send(end, transaction, LAST_SEQ_ID)
             transaction.undelivered -= 1
 
-    def _send(self, record: tuple[bytes, bytes], transaction: Transaction) -> None:
+    def _send(
+        self, record: tuple[bytes, bytes], transaction: Transaction, seq_id: int
+    ) -> None:
+        """Send one before, or behind, all ops of its transaction."""
         key, value = record
         op = ReplicationOp(
             Kind.INSERT,
             _TABLE,
             transaction.lsn,
-            0,
+            seq_id,
             commit_time=transaction.commit_time,
         )
         self._put(ProducerRecord(key, value, self._topic), op, transaction)

@@ -13,6 +13,7 @@ from walstream.formats.placeholder import weight
 from walstream.formats.txinfo import RowCounts
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topics import Topics
+from walstream.kafka.transaction_position import DeliveredTransactions
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp
 from walstream.pipeline.ledger import Transaction
@@ -26,7 +27,7 @@ _TRUNCATE: Final = Kind.TRUNCATE  # an enum's members are slow to look up
 class TxinfoSink(KafkaSink):
     """Sink that counts rows; `Transaction.at_end` calls it at each end."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         rules: SinkRules,
         router: Router,
@@ -34,9 +35,17 @@ class TxinfoSink(KafkaSink):
         *,
         producer: ClientProperties,
         expected: Iterable[str] = (),
+        transactions: DeliveredTransactions | None = None,
     ) -> None:
         """All is what a KafkaSink takes; `rules` name where it is said."""
-        super().__init__(rules, router, topics, producer=producer, expected=expected)
+        super().__init__(
+            rules,
+            router,
+            topics,
+            producer=producer,
+            expected=expected,
+            transactions=transactions,
+        )
         self._info = rules.txinfo or TransactionInfo()
         self._whose: Transaction | None = None
         self._counts = RowCounts()

@@ -33,6 +33,7 @@ class Transaction(Counted):
         "began",
         "commit_time",
         "end_lsn",
+        "last_seq_id",
         "lsn",
         "ops",
         "origin",
@@ -45,12 +46,20 @@ class Transaction(Counted):
         self.commit_time = commit_time  # microseconds since 2000-01-01 UTC
         self.end_lsn: Lsn | None = None  # set by its commit
         self.ops = 0  # set by its commit
+        self.last_seq_id = -1  # of its ops in Kafka's transactions, where there are
         self.table: TableMeter | None = None  # of its last row; set by its commit
         self.began = 0.0  # by the clock of who measures it
         # name and commit LSN of another server that it was replicated from
         self.origin: tuple[str, Lsn] = NO_ORIGIN
         # called at its commit, with its end LSN, while records may still be added
         self.at_end: tuple[Callable[[Transaction, Lsn], None], ...] = ()
+
+
+def alone(lsn: Lsn) -> Transaction:
+    """Return one that is in no ledger, and of which nothing more comes."""
+    transaction = Transaction(lsn)
+    transaction.end_lsn = lsn
+    return transaction
 
 
 class Shares:

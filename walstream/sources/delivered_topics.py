@@ -9,10 +9,19 @@ from walstream.config import Config, KafkaSinkConfig
 from walstream.kafka import delivery_era
 from walstream.kafka.delivered_tails import DeliveredTails, StreamStart
 from walstream.kafka.delivery_era import ERAS
+from walstream.kafka.producer_config import transaction_timeout_ms
+from walstream.kafka.transaction_position import (
+    REPLAY,
+    DeliveredTransactions,
+    ReplayMark,
+    TransactionPlan,
+    replay_entry,
+)
 from walstream.lsn import Lsn, show
 from walstream.pipeline.ports import NamedSink, StateStore
 from walstream.sources.delivery_rules import DeliveryRules
 from walstream.telemetry.fields import SINK
+from walstream.telemetry.meter import SinkMeter
 
 _log = structlog.get_logger()
 
@@ -24,6 +33,11 @@ class DeliveredTopics:
         self.start: StreamStart | None = None  # None: no stream is to begin
         self._positions = positions
         self._looks: list[DeliveredTails] = []
+        self._transactions: list[DeliveredTransactions] = []
+        self.detached = False  # does a detached sink's own worker send?
+        self.replay: ReplayMark | None = None  # of another state folder
+        self._config = config
+        self._source = source
         self._sinks = config.sinks
         self._own = config.sources[source].sinks
         self._rules = DeliveryRules(config, source)
@@ -45,10 +59,14 @@ class DeliveredTopics:
         was never sent before.
         """
         start = self.start
-        if start is None or not isinstance(self._sinks[sink], KafkaSinkConfig):
+        config = self._sinks[sink]
+        if start is None or not isinstance(config, KafkaSinkConfig):
             return None
         if joins:
             start = replace(start, repeats=False)
+        if config.is_transactional:
+            self._end(sink)  # what counts is the position in Kafka
+            return None
         if why := self._rules.why_again(sink):
             self._end(sink)
             if start.repeats:
@@ -62,6 +80,49 @@ class DeliveredTopics:
         look = DeliveredTails(topics, self._positions, start)
         self._looks.append(look)
         return look
+
+    def transactions(
+        self, sink: str, header: bytes, meter: SinkMeter, *, joins: bool
+    ) -> DeliveredTransactions | None:
+        """Make what leaves out the ops of transactions that Kafka has; None: nothing.
+
+        A sink that `joins` was sent nothing of what comes, and its own worker may still
+        be alive.
+        """
+        config = self._sinks[sink]
+        if not isinstance(config, KafkaSinkConfig) or not config.is_transactional:
+            return None
+        start = self.start or StreamStart(0, 0, repeats=False)
+        own, other = self._ids(sink, header)
+        plan = TransactionPlan(
+            own,
+            () if joins else (other,),
+            config.positions_topic_of(self._source),
+            config.commit_interval,
+            transaction_timeout_ms(config.producer),
+            header.decode(),
+            start.resume,
+            start.flush,
+            repeats=start.repeats and not joins,
+            replay=REPLAY.read(self._positions) or self.replay,
+        )
+        made = DeliveredTransactions(sink, plan, meter, self._replay)
+        made.until = start.until
+        self._transactions.append(made)
+        return made
+
+    def _ids(self, sink: str, header: bytes) -> tuple[str, str]:
+        """Name the transactions of this stream, and those of the sink's other one."""
+        source = self._config.postgres_source(self._source)
+        server = header.partition(b"/")[0].decode()
+        one, other = (
+            f"{source.slot}-{server}-{sink}-{which}" for which in ("stream", "detached")
+        )
+        return (other, one) if self.detached else (one, other)
+
+    def _replay(self) -> None:
+        """Let nothing that Kafka tells count from now on."""
+        self._positions.write(replay_entry())
 
     def _end(self, sink: str) -> None:
         """End a sink's eras: what it sends now, it sends by rules of no era.
@@ -79,6 +140,8 @@ class DeliveredTopics:
         """
         for look in self._looks:
             look.until = until
+        for one in self._transactions:
+            one.until = until
         for sink in sinks:
             for topic in sink.topics.values():
                 topic.end_tails(until)

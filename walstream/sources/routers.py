@@ -80,7 +80,14 @@ class Routers:
     def single(self, sink: str) -> frozenset[str]:
         """Name those that have one partition: what is in them has an order."""
         topic = self.configs[sink].txinfo_topic(self._name)
-        return frozenset({topic} - {""})
+        return frozenset({topic} - {""}) | self.compacted(sink)
+
+    def compacted(self, sink: str) -> frozenset[str]:
+        """Name those that keep the last record of each key."""
+        config = self.configs[sink]
+        if not config.is_transactional:
+            return frozenset()
+        return frozenset({config.positions_topic_of(self._name)})
 
     def messages(self, sink: str) -> MessageRules | None:
         """Return which logical messages a sink takes; None: none."""

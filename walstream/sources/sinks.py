@@ -220,6 +220,9 @@ class SinkSet:
             ),
             producer={**self._queue, **config.producer},
             expected=sorted(topic for topic in topics if topic is not None),
+            transactions=self.delivered.transactions(
+                name, self.header(origin), rules.meter, joins=joins
+            ),
         )
 
     def _equipped(self, sink: NamedSink, config: HandledConfig) -> NamedSink:
@@ -256,7 +259,7 @@ class SinkSet:
         config = self._routers.configs[sink]
         return Topics(
             client_properties(config.producer),
-            creation(config, self._routers.single(sink)),
+            creation(config, self._routers.single(sink), self._routers.compacted(sink)),
             accept=self._accept(sink),
             met=lambda name: (
                 stored_topic.document_of(sink, name).read(self._positions) is not None
@@ -311,7 +314,11 @@ def all_ready(sinks: Iterable[NamedSink]) -> bool:
     return all([sink.ready() for sink in sinks])  # noqa: C419
 
 
-def creation(config: KafkaSinkConfig, single: frozenset[str] = frozenset()) -> Creation:
+def creation(
+    config: KafkaSinkConfig,
+    single: frozenset[str] = frozenset(),
+    compacted: frozenset[str] = frozenset(),
+) -> Creation:
     """Return how a sink's missing topics are created; `single`: with one partition."""
     return Creation(
         allowed=config.create_topics,
@@ -319,6 +326,7 @@ def creation(config: KafkaSinkConfig, single: frozenset[str] = frozenset()) -> C
         replication=config.topic_replication,
         config={key: str(text) for key, text in config.topic_config.items()},
         single=single,
+        compacted=compacted,
     )
 
 

@@ -259,6 +259,12 @@ class TopicAdmin:
         """Count those that the brokers tell clients of: later than they make them."""
         return len(self._admin.list_topics(name, timeout=30).topics[name].partitions)
 
+    def setting(self, name: str, key: str) -> str:
+        """Return how a topic is configured."""
+        which = ConfigResource(ResourceType.TOPIC, name)
+        found = self._admin.describe_configs([which])[which].result(30)
+        return str(found[key].value)
+
     def configure(self, name: str, key: str, text: str) -> None:
         entry = ConfigEntry(key, text, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])

@@ -15,6 +15,7 @@ import structlog
 
 from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
 from walstream.kafka.delivered_tails import StreamStart
+from walstream.kafka.transaction_position import REPLAY
 from walstream.lsn import Lsn, show
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import Position, Sink
@@ -132,6 +133,8 @@ class DetachedSinkRunner:
                 capture = self._capture()
                 captured = capture.captured(connection, facts)
             self._sinks.frozen_after_ms = server.frozen_after_ms
+            self._sinks.delivered.detached = True
+            self._sinks.delivered.replay = self._state.read(REPLAY.read)
             self._sinks.delivered.begin(
                 StreamStart(self._position().resume, server.flush_lsn, repeats=True)
             )

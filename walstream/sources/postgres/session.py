@@ -17,7 +17,7 @@ from walstream.errors import ConfigError, Restart, Transient
 from walstream.kafka.delivered_tails import StreamStart
 from walstream.lsn import NEVER, Lsn, show
 from walstream.op import Table, postgres_time, snapshot_truncate
-from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ledger import alone
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink
 from walstream.postgres import catalog
@@ -339,7 +339,7 @@ class SourceSession:
     ) -> None:
         """Let a table's readers empty it; see that delivered."""
         op = snapshot_truncate(table, lsn, chunk, postgres_time(runtime.time()))
-        transaction = Transaction(lsn)
+        transaction = alone(lsn)
         for sink in sinks:
             sink.send(op, transaction)
         self._await(lambda: all_ready(sinks) and not transaction.undelivered)

@@ -1,0 +1,192 @@
+"""Delivery in Kafka's transactions: whole, once, with its position."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import SINK, SOURCE
+from walstream.kafka.transaction_position import decode_position
+from walstream.op import EPOCH_S
+
+pytestmark = pytest.mark.same_on_15
+
+TRANSACTIONAL = {"delivery": "transactional", "topic_partitions": 4}
+_TABLE = "CREATE TABLE t (id int PRIMARY KEY, v text)"
+
+
+def insert(low: int, high: int) -> str:
+    """Write a transaction of so many rows."""
+    rows = f"generate_series({low}, {high}) i"
+    return f"INSERT INTO t SELECT i, 'row ' || i FROM {rows}"  # noqa: S608 - numbers
+
+
+@contextmanager
+def raw(kafka: KafkaServer, prefix: str) -> Iterator[Reader]:
+    """Read values as they are."""
+    with Reader(kafka.bootstrap, prefix, json.loads) as reader:
+        yield reader
+
+
+def test_a_position_tells_the_last_transaction(
+    database: Database, kafka: KafkaServer, runs: Runs, topic_prefix: str
+) -> None:
+    database.execute(_TABLE)
+    topic = f"positions_{topic_prefix}"
+    walstream = runs(database.dsn, sink={**TRANSACTIONAL, "positions_topic": topic})
+    with walstream, Reader(kafka.bootstrap, topic_prefix) as reader:
+        database.execute(insert(1, 10))
+        records = reader.count(10)
+        with Reader(kafka.bootstrap, topic, decode_position) as told:
+            last = told.until(
+                lambda some: some and some[-1].op.lsn == records[-1].op.lsn
+            )[-1]
+        found: Any = last.op
+        assert found.is_whole
+        made = found.commit_time // 1000 + EPOCH_S * 1000
+        assert made == records[-1].timestamp
+        assert last.key == f"{walstream.slot}-{system(database)}-{SINK}-stream".encode()
+    assert TopicAdmin(kafka.bootstrap).setting(topic, "cleanup.policy") == "compact"
+
+
+def system(database: Database) -> int:
+    ((found,),) = database.fetch("SELECT system_identifier FROM pg_control_system()")
+    return int(str(found))
+
+
+def test_a_transaction_in_parts_is_there_once(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """It lasts longer than a Kafka transaction may; a kill meets it between parts."""
+    database.execute(_TABLE)
+    producer = {"bootstrap.servers": runs.bootstrap, "transaction.timeout.ms": "3000"}
+    sink = {**TRANSACTIONAL, "producer": producer}
+    rows = 400_000
+    with runs(database.dsn, sink=sink) as walstream:
+        database.execute(insert(1, rows))
+        walstream.until("committed in parts")
+        seen = len(reader.read())
+        assert 0 < seen < rows  # a part is there
+        walstream.kill()
+        walstream.start().streaming()
+        reader.until(lambda records: len(records) >= rows, 120)
+        database.execute(insert(rows + 1, rows + 1))
+        reader.count(rows + 1)
+        assert (
+            Counter(one.new["id"] for one in reader.records).most_common(1)[0][1] == 1
+        )
+        assert walstream.terminate() == 0
+
+
+@pytest.mark.parametrize("form", ["walstream", "debezium"])
+def test_transactions_told_are_there_once(
+    form: str,
+    database: Database,
+    kafka: KafkaServer,
+    runs: Runs,
+    reader: Reader,
+) -> None:
+    database.execute(_TABLE)
+    topic = f"told_{runs.prefix}"
+    sink = {**TRANSACTIONAL, "txinfo": topic, "txinfo_form": form, "resolved": "0"}
+    with runs(database.dsn, sink=sink) as walstream:
+        for cycle in range(4):
+            for each in range(50):
+                number = 1000 * cycle + 2 * each
+                database.execute(insert(number, number + 1))
+            walstream.kill()
+            walstream.start()
+        walstream.streaming()
+        reader.count(400)
+        assert walstream.terminate() == 0
+    with raw(kafka, topic) as told:
+        records: Any = [one.op for one in told.read()]
+    if form == "walstream":
+        assert len(records) == 200
+        assert len({one["lsn"] for one in records}) == 200
+    else:
+        names = [(one["status"], one["id"]) for one in records]
+        assert [status for status, _ in names] == ["BEGIN", "END"] * 200
+        assert len(set(names)) == 400
+
+
+def test_an_outbox_event_is_there_once(
+    database: Database, runs: Runs, kafka: KafkaServer, topic_prefix: str
+) -> None:
+    """Its records tell no name: without a position in Kafka they come again."""
+    database.execute(
+        "CREATE TABLE outbox (id uuid PRIMARY KEY DEFAULT gen_random_uuid(),"
+        " aggregatetype text, aggregateid text, payload text)"
+    )
+    event = (
+        "INSERT INTO outbox (aggregatetype, aggregateid, payload)"
+        " VALUES ('order', 'a', %s)"
+    )
+    handler = {
+        "kind": "outbox",
+        "tables": ["public.outbox"],
+        "topic": topic_prefix + "{value}",
+    }
+    sink = {**TRANSACTIONAL, "handlers": [handler]}
+    with runs(database.dsn, sink=sink) as walstream, raw(kafka, topic_prefix) as reader:
+        for cycle in range(4):
+            for each in range(40):
+                database.execute(event, str(1000 * cycle + each))
+            walstream.kill()
+            walstream.start()
+        walstream.streaming()
+        found = reader.count(160)
+        payloads: list[Any] = [one.op for one in found]
+        assert payloads == sorted(payloads)
+        assert walstream.terminate() == 0
+
+
+def test_a_rewind_sends_again(database: Database, runs: Runs, reader: Reader) -> None:
+    database.execute(_TABLE)
+    source = {"retain": "64MiB"}
+    walstream = runs(database.dsn, source=source, sink=TRANSACTIONAL)
+    with walstream:
+        ((before,),) = database.fetch("SELECT pg_current_wal_insert_lsn()::text")
+        database.execute(insert(1, 20))
+        reader.count(20)
+        assert walstream.terminate() == 0
+    done = verb(
+        walstream.configuration,
+        "positions",
+        "rewind",
+        SOURCE,
+        "--to",
+        str(before),
+        "--yes",
+    )
+    assert done.returncode == 0, done.stderr
+    with walstream:
+        reader.count(40)
+        walstream.kill()  # what was sent again is not sent a third time
+        walstream.start().streaming()
+        database.execute(insert(21, 21))
+        reader.until(lambda records: any(one.new["id"] == "21" for one in records))
+        assert len(reader.read()) == 41
+
+
+def test_records_are_committed_while_the_stream_is_quiet(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    with runs(database.dsn, sink=TRANSACTIONAL) as walstream:
+        for number in range(5):
+            database.execute(insert(number, number))
+            reader.count(number + 1)
+            time.sleep(0.05)
+        wait_until(lambda: not walstream.said("error"), 1, "nothing fails")
+        assert walstream.terminate() == 0

@@ -1,0 +1,184 @@
+"""What Kafka's transactions have is left out, when the stream meets the same again."""
+
+from typing import Any
+
+import pytest
+
+from walstream.errors import Restart
+from walstream.kafka.transaction_position import (
+    LAST_SEQ_ID,
+    DeliveredTransactions,
+    ReplayMark,
+    TransactionPlan,
+    TransactionPosition,
+    decode_position,
+    replay_entry,
+)
+from walstream.lsn import NEVER
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.pipeline.ledger import Transaction
+from walstream.telemetry.meter import SinkMeter
+
+_TABLE = Table("public", "t", ("id",))
+_ORIGIN = "7/shop/0"
+
+
+def op(lsn: int, seq_id: int = 0, commit_time: int = 5, **more: Any) -> ReplicationOp:
+    return ReplicationOp(
+        Kind.INSERT, _TABLE, lsn, seq_id, commit_time=commit_time, **more
+    )
+
+
+def plan(**more: Any) -> TransactionPlan:
+    told: dict[str, Any] = {
+        "id": "slot-7-kafka-stream",
+        "others": (),
+        "topic": "positions",
+        "interval_s": 0.1,
+        "timeout_ms": 60_000,
+        "origin": _ORIGIN,
+        "resume": 50,
+        "flush": 1000,
+        "repeats": True,
+    }
+    return TransactionPlan(**{**told, **more})
+
+
+def delivered(**more: Any) -> DeliveredTransactions:
+    return DeliveredTransactions("kafka", plan(**more), SinkMeter())
+
+
+def at(lsn: int, seq_id: int = LAST_SEQ_ID, **more: Any) -> TransactionPosition:
+    told: dict[str, Any] = {"commit_time": 5, "origin": _ORIGIN, **more}
+    return TransactionPosition(lsn, seq_id=seq_id, **told)
+
+
+def test_ops_up_to_a_whole_transaction_are_left_out() -> None:
+    found = delivered()
+    assert not found.begin(at(100))
+    transaction = Transaction(60)
+    assert found.has(op(60), transaction)
+    assert found.proven(70) == 60  # the mark was not met yet
+    assert found.has(op(100, 7), Transaction(100))
+    assert found.proven(110) == 110
+    assert not found.has(op(120), Transaction(120))
+
+
+def test_a_part_is_left_out_up_to_its_last_op() -> None:
+    found = delivered()
+    found.begin(at(100, 3))
+    transaction = Transaction(100)
+    assert [found.has(op(100, seq), transaction) for seq in (2, 3, 4)] == [
+        True,
+        True,
+        False,
+    ]
+    assert transaction.last_seq_id == 4
+
+
+def test_another_transaction_of_that_lsn_begins_again() -> None:
+    disowned = []
+    found = DeliveredTransactions(
+        "kafka", plan(), SinkMeter(), lambda: disowned.append(1)
+    )
+    found.begin(at(100))
+    assert found.has(op(60), Transaction(60))
+    with pytest.raises(Restart, match="is not of this server's history"):
+        found.has(op(100, commit_time=6), Transaction(100))
+    assert disowned
+
+
+@pytest.mark.parametrize("by", ["op", "position"])
+def test_a_mark_that_is_not_met_begins_again(by: str) -> None:
+    found = delivered()
+    found.begin(at(100))
+    assert found.has(op(60), Transaction(60))
+    with pytest.raises(Restart):
+        _ = found.has(op(101), Transaction(101)) if by == "op" else found.proven(101)
+
+
+def test_a_mark_by_which_nothing_was_left_out_needs_no_proof() -> None:
+    found = delivered()
+    found.begin(at(100))
+    assert not found.has(op(101), Transaction(101))
+    assert found.proven(110) == 110
+
+
+@pytest.mark.parametrize(
+    ("position", "more", "why"),
+    [
+        (at(100, origin="7/shop/1"), {}, "it is of another history, 7/shop/1"),
+        (at(2000), {}, "it is at 0/7D0, and the server is not there yet"),
+        (at(100), {"replay": ReplayMark("x")}, "what it tells is from before a replay"),
+        (at(100, replay="x"), {"replay": ReplayMark("x")}, ""),
+        (at(100, replay="x"), {}, ""),  # the state folder was lost
+        (at(100), {"repeats": False}, ""),
+        (at(40), {}, ""),
+        (None, {}, ""),
+    ],
+)
+def test_what_counts(
+    position: TransactionPosition | None, more: dict[str, Any], why: str
+) -> None:
+    found = delivered(**more)
+    assert found.begin(position) == why
+    counts = position is not None and position.lsn == 100 and not why
+    counts = counts and more.get("repeats", True)
+    assert found.has(op(60), Transaction(60)) == counts
+
+
+def test_nothing_is_left_out_where_the_stream_ends_before_the_mark() -> None:
+    found = delivered()
+    found.begin(at(100))
+    found.until = 90
+    assert not found.has(op(60), Transaction(60))
+    assert not found.has_message(op(60))
+    found.until = NEVER
+    assert found.has(op(95), Transaction(95))
+
+
+def test_backfilled_rows_are_sent_and_tell_nothing() -> None:
+    found = delivered()
+    found.begin(at(100))
+    transaction = Transaction(60)
+    assert not found.has(op(60, snapshot=True), transaction)
+    assert found.position([transaction], whole=True) is None
+
+
+def test_messages_of_a_transaction_in_part_come_again() -> None:
+    found = delivered()
+    found.begin(at(100, 3))
+    assert found.has_message(op(90))
+    assert not found.has_message(op(100))
+    whole = delivered()
+    whole.begin(at(100))
+    assert whole.has_message(op(100))
+    assert not whole.has_message(op(101))
+
+
+def test_the_position_is_that_of_the_last_transaction_with_ops() -> None:
+    found = delivered(replay=ReplayMark("x"))
+    one, other, none = Transaction(60, 5), Transaction(70, 6), Transaction(80, 7)
+    found.has(op(60, 2), one)
+    found.has(op(70, 4, 6), other)
+    whole = found.position([one, other, none], whole=True)
+    assert whole == at(70, commit_time=6, replay="x")
+    assert found.position([other], whole=True) is None  # it says so already
+    assert found.position([other], whole=False) == at(70, 4, commit_time=6, replay="x")
+
+
+@pytest.mark.parametrize("position", [at(100), at(100, 0, replay="x")])
+def test_what_is_written_is_read(position: TransactionPosition) -> None:
+    assert decode_position(position.encode()) == position
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"[]", b"1", b"{}", b'{"lsn":"1","commit_time":2,"origin":"a"}', b"\xff"],
+)
+def test_what_others_wrote_is_no_position(value: bytes) -> None:
+    assert decode_position(value) is None
+
+
+def test_each_replay_has_another_mark() -> None:
+    assert replay_entry() != replay_entry()

@@ -1,0 +1,64 @@
+"""Reads from Kafka how far a sink's committed transactions go."""
+
+from collections.abc import Callable
+from typing import Final
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import Transient
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.topic_reader import TopicReader
+from walstream.kafka.transaction_position import TransactionPosition, decode_position
+from walstream.telemetry import runtime
+
+_BACK: Final = (64, 1024, 16_384, 1 << 40)  # offsets before the end, by turns
+_READ_S: Final = 30.0
+_POLL_S: Final = 0.2
+
+
+def read_position(
+    client: ClientProperties, topic: str, key: bytes, stopped: Callable[[], bool]
+) -> TransactionPosition | None:
+    """Return the last position under a key; None: there is none that can be read.
+
+    Waits for transactions of others in the topic, which are brief. Raises Transient
+    where that takes too long.
+    """
+    place = Partition(topic, 0)
+    # the end as it is, not as of the first transaction that is open
+    with TopicReader({**client, "isolation.level": "read_uncommitted"}) as reader:
+        bounds = reader.bounds([topic])[place]
+    begins = [max(bounds.first, bounds.end - back) for back in _BACK]
+    with TopicReader(client) as reader:
+        for begin in dict.fromkeys(begins):
+            found = _newest(
+                reader, place, OffsetBounds(begin, bounds.end), key, stopped
+            )
+            if found is not None:
+                return found
+    return None
+
+
+def _newest(
+    reader: TopicReader,
+    place: Partition,
+    bounds: OffsetBounds,
+    key: bytes,
+    stopped: Callable[[], bool],
+) -> TransactionPosition | None:
+    found = None
+    if bounds.first >= bounds.end:
+        return None
+    reader.assign({place: bounds.first})
+    deadline = runtime.monotonic() + _READ_S
+    while not reader.reached({place: bounds}):
+        for record in reader.poll(_POLL_S):
+            if record.key == key and record.value is not None:
+                found = decode_position(record.value) or found
+        if stopped():
+            raise Transient("closed before the position in Kafka was read")
+        if runtime.monotonic() > deadline:
+            raise Transient(
+                f"reading topic {place.topic!r}: it does not come to its end",
+                hint="a transaction may be open there: walstream tries again",
+            )
+    return found

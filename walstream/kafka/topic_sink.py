@@ -1,0 +1,175 @@
+"""The part of a Kafka sink below its records: producers and topics."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import WalstreamError
+from walstream.kafka.freeze_clock import TurnClock, stood_still
+from walstream.kafka.last_record import DeliveredRecords
+from walstream.kafka.ordered_producer import OrderedProducer
+from walstream.kafka.producer_fit import ProducerFit
+from walstream.kafka.producer_pool import ProducerPool
+from walstream.kafka.topic import Topic
+from walstream.kafka.topic_watch import TopicWatch
+from walstream.kafka.topics import Topics
+from walstream.kafka.transaction_position import DeliveredTransactions
+from walstream.lsn import Lsn
+from walstream.op import ReplicationOp
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.outage import Outage
+from walstream.records.encoding import SinkRules
+
+_CLOSE_WAIT_S: Final = 3.0
+
+
+class TopicSink:
+    """Producers of one sink, and the topics that they write to."""
+
+    def __init__(
+        self,
+        rules: SinkRules,
+        topics: Topics,
+        *,
+        producer: ClientProperties,
+        expected: Iterable[str],
+        transactions: DeliveredTransactions | None,
+    ) -> None:
+        """Look at `expected` topics, or create them, before anything is sent.
+
+        With `transactions` all is sent in Kafka's.
+        """
+        self._rules = rules
+        self._topics = topics
+        self._expected = [*expected, *([rules.parking] if rules.parking else ())]
+        self._awaited: set[str] = set()  # topics that are not known yet
+        self._outboxes: ProducerPool | None = None
+        self._transactions = transactions
+        self._fit = ProducerFit(
+            rules.name, rules.meter, producer, transactions, self._find
+        )
+        self._delivered = DeliveredRecords(rules.name, rules.meter, topics.disown)
+        self._clock = TurnClock()
+        self._watch = TopicWatch(topics)
+
+    def ready(self) -> bool:
+        """Serve delivery reports, send what is held; tell whether there is room.
+
+        Raises what stops this producer for good: nothing is sent after that.
+        """
+        if self._outboxes is None:
+            if not self._topics.have(self._expected):
+                return False
+            self._forget(set())
+            self._outboxes = self._fit.open(self._expected, self._topics.limits)
+        still_ms = self._clock.turn()
+        if still_ms > self._rules.frozen_after_ms and self._outboxes.in_flight:
+            self._outboxes.close()  # before a poll lets librdkafka send more of it
+            raise stood_still(still_ms)
+        self._look_at_topics(self._outboxes)
+        return self._outboxes.serve()
+
+    @property
+    def name(self) -> str:
+        return self._rules.name
+
+    @property
+    def in_flight(self) -> int:
+        """Count of records and of the producer's own requests in flight."""
+        return outboxes.in_flight if (outboxes := self._outboxes) is not None else 0
+
+    @property
+    def waiting(self) -> bool:
+        """Return whether it waits for Kafka."""
+        return (outboxes := self._outboxes) is None or outboxes.unreachable
+
+    @property
+    def outage(self) -> Outage | None:
+        """Reason why Kafka does not answer, as far as known."""
+        return (self._outboxes or self._topics).outage
+
+    @property
+    def handler_waits(self) -> bool:
+        """Return False: handlers are wrapped around this sink."""
+        return False
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """Its topics as they were found, by name."""
+        return dict(self._topics.known)
+
+    def proven(self, resume: Lsn) -> Lsn:
+        """Return how far the position may go: see `DeliveredRecords`."""
+        if self._transactions is not None:
+            return self._transactions.proven(resume)
+        return self._delivered.proven(resume)
+
+    def close(self) -> None:
+        """Wait a while for what is in flight; then drop it.
+
+        Else a broker might take it after what the next producer sends of the same. Of
+        a process that was frozen it is dropped at once: another one may have sent what
+        comes behind it.
+        """
+        if (outboxes := self._outboxes) is not None:
+            if not self._clock.was_frozen(self._rules.frozen_after_ms):
+                outboxes.wait(_CLOSE_WAIT_S)
+            self._outboxes = None  # must end nothing: who reports would find it freed
+            outboxes.close()  # used after that, so ended here (docs/decisions/0050)
+            if outboxes.has_doubts:  # nothing is to be left out at the next start
+                self._topics.disown()
+        self._topics.close()
+
+    def _find(self, topic: str) -> Topic:
+        return self._topics.known[topic]
+
+    def _outbox_of(self, topic: str) -> OrderedProducer:
+        if self._outboxes is None:
+            raise WalstreamError("the sink was not ready: a defect")
+        return self._outboxes.of(topic)
+
+    def _await(
+        self,
+        name: str,
+        outbox: OrderedProducer,
+        transaction: Transaction,
+        send: Callable[[], object],
+    ) -> None:
+        """Call `send` in turn, once a topic is known; count it until then.
+
+        All topics that are waited for are asked for at once.
+        """
+        transaction.undelivered += 1
+        self._awaited.add(name)
+
+        def attempt() -> bool:
+            if not self._topics.have({name, *self._awaited}):
+                return False
+            self._awaited.clear()
+            self._meet(name)
+            send()  # its records take the place of this attempt
+            transaction.undelivered -= 1  # only now: one that is refused stays counted
+            return True
+
+        outbox.hold(attempt)
+
+    def _look_at_topics(self, kafka: ProducerPool) -> None:
+        """See whether the topics are still what they were."""
+        if (gone := self._watch.look(kafka)) is None:
+            return
+        if gone:
+            self._forget(gone)
+        self._fit.check(self._topics.limits)
+
+    def _forget(self, gone: set[str]) -> None:
+        """Let go of what is kept of topics, of those that are `gone` for sure."""
+
+    def _meet(self, topic: str) -> None:
+        self._watch.meet(topic)
+        self._fit.check(self._topics.limits)
+
+    def _has(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        """Return whether a committed transaction has what becomes of an op."""
+        return self._transactions is not None and self._transactions.has(
+            op, transaction
+        )

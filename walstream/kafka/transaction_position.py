@@ -1,0 +1,245 @@
+"""The position that a sink writes in each of its Kafka transactions.
+
+It says up to which op the committed transactions have all that the stream sent. So a
+stream that begins at an older position leaves out just that.
+
+As with `last_record`, nothing is taken for granted: a server that was set back writes
+other transactions under the same LSNs. The position stays before what was left out,
+until the stream met the very transaction, with its commit time.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import orjson
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import Restart
+from walstream.lsn import NEVER, Lsn, show
+from walstream.op import ReplicationOp
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.state_document import Entries, StateDocument
+from walstream.telemetry import runtime
+from walstream.telemetry.meter import SinkMeter
+
+LAST_SEQ_ID: Final = (1 << 63) - 1
+"""Stands behind each op of a transaction: the name of what tells its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayMark:
+    """Mark of a replay that an operator, or a doubt, asked for."""
+
+    token: str
+
+
+REPLAY: Final = StateDocument("replay", ReplayMark)
+"""Positions in Kafka that do not have it are from before the replay: none counts."""
+
+
+def replay_entry() -> Entries:
+    """Return what makes all positions in Kafka count for nothing."""
+    return REPLAY.entry(ReplayMark(runtime.token_hex(8)))
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPosition:
+    """The last transaction that a sink's Kafka transactions have, or a part of it."""
+
+    lsn: Lsn  # its commit's
+    commit_time: int  # microseconds since 2000-01-01 UTC
+    origin: str  # system_identifier/database/epoch
+    seq_id: int = LAST_SEQ_ID  # of the last op that they have of it
+    replay: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.seq_id == LAST_SEQ_ID
+
+    def encode(self) -> bytes:
+        """Return the record's value."""
+        fields = asdict(self)
+        if self.is_whole:
+            del fields["seq_id"]
+        return orjson.dumps(fields)
+
+
+def decode_position(value: bytes) -> TransactionPosition | None:
+    """Return what a record tells; None: nothing that walstream wrote."""
+    try:
+        found = orjson.loads(value)
+        position = TransactionPosition(
+            found["lsn"],
+            found["commit_time"],
+            found["origin"],
+            found.get("seq_id", LAST_SEQ_ID),
+            found.get("replay", ""),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    numbers = (position.lsn, position.commit_time, position.seq_id)
+    texts = (position.origin, position.replay)
+    fits = all(type(one) is int for one in numbers)
+    return position if fits and all(type(one) is str for one in texts) else None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPlan:
+    """Settings of one sink's Kafka transactions."""
+
+    id: str  # transactional.id, and key of the position's record
+    others: tuple[str, ...]  # ids whose producers are to write no more
+    topic: str  # of positions
+    interval_s: float
+    timeout_ms: int  # transaction.timeout.ms
+    origin: str
+    resume: Lsn  # where the stream begins
+    flush: Lsn  # the server's: nothing from there on was ever sent
+    repeats: bool  # may it send what was sent before?
+    replay: ReplayMark | None = None  # None: what Kafka has is not told otherwise
+
+    @property
+    def properties(self) -> ClientProperties:
+        """What a producer needs for its transactions."""
+        return {
+            "transactional.id": self.id,
+            "transaction.timeout.ms": self.timeout_ms,
+            # of a record in a transaction: no longer than that lasts
+            "message.timeout.ms": self.timeout_ms,
+        }
+
+
+class DeliveredTransactions:
+    """Ops that one sink leaves out, and the position of those that it sends.
+
+    Called by its loop alone.
+    """
+
+    def __init__(
+        self,
+        sink: str,
+        plan: TransactionPlan,
+        meter: SinkMeter,
+        disown: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Call `disown` where the position is of another history, before Restart.
+
+        The next stream is not to leave out anything by it.
+        """
+        self.plan = plan
+        self._sink = sink
+        self._meter = meter
+        self._disown = disown
+        self._mark: TransactionPosition | None = None
+        self.until = NEVER  # where the stream ends: it meets no mark from there on
+        self._met = False
+        self._first: Lsn = NEVER  # the first transaction that was left out
+        self._last: TransactionPosition | None = None
+
+    def begin(self, found: TransactionPosition | None) -> str:
+        """Take what Kafka has, before anything is sent; return why not, or ""."""
+        plan = self.plan
+        self._last = found
+        if found is None or not plan.repeats:
+            return ""
+        if plan.replay is not None and found.replay != plan.replay.token:
+            return "what it tells is from before a replay"
+        if found.origin != plan.origin:
+            return f"it is of another history, {found.origin}"
+        if found.lsn >= plan.flush:
+            return f"it is at {show(found.lsn)}, and the server is not there yet"
+        if found.lsn >= plan.resume:
+            self._mark = found
+        return ""
+
+    def has(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        """Return whether Kafka has what becomes of an op; if not, it is sent now.
+
+        Raises Restart where Kafka has something else.
+        """
+        if op.snapshot:
+            return False
+        mark = self._mark
+        if mark is not None and mark.lsn < self.until and self._marked(mark, op):
+            if self._first == NEVER:
+                self._first = op.lsn
+            self._meter.left_out += 1
+            return True
+        transaction.last_seq_id = max(transaction.last_seq_id, op.seq_id)
+        return False
+
+    def has_message(self, op: ReplicationOp) -> bool:
+        """Return whether Kafka has a logical message, which `op` stands for.
+
+        Of a transaction that it has in part nobody knows: it may come again.
+        """
+        mark = self._mark
+        if mark is None or mark.lsn >= self.until or op.lsn > mark.lsn:
+            return False
+        is_there = op.lsn < mark.lsn or mark.is_whole
+        if is_there and self._first == NEVER:
+            self._first = op.lsn
+        return is_there
+
+    def _marked(self, mark: TransactionPosition, op: ReplicationOp) -> bool:
+        if op.lsn > mark.lsn:
+            if self._first != NEVER and not self._met:
+                raise self._other(mark)
+            self._mark = None
+            return False
+        if op.lsn < mark.lsn:
+            return True
+        if op.commit_time != mark.commit_time:
+            raise self._other(mark)
+        self._met = True
+        return op.seq_id <= mark.seq_id
+
+    def proven(self, resume: Lsn) -> Lsn:
+        """Return how far the position may go, of what is sent and delivered below.
+
+        Raises Restart where the stream came past the mark without meeting it.
+        """
+        mark = self._mark
+        if mark is None or self._first == NEVER or self._met:
+            return resume
+        if mark.lsn < resume:
+            raise self._other(mark)
+        return min(resume, self._first)
+
+    def position(
+        self, sent: Iterable[Transaction], *, whole: bool
+    ) -> TransactionPosition | None:
+        """Return the position of a Kafka transaction that has these; None: as before.
+
+        Where not all are there whole, the last one is there up to its last op.
+        """
+        named = [one for one in sent if one.last_seq_id >= 0]
+        if not named:
+            return None
+        last = max(named, key=_lsn_of)
+        seq_id = LAST_SEQ_ID if whole else last.last_seq_id
+        replay = self.plan.replay
+        position = TransactionPosition(
+            last.lsn,
+            last.commit_time,
+            self.plan.origin,
+            seq_id,
+            replay.token if replay is not None else "",
+        )
+        if position == self._last:
+            return None
+        self._last = position
+        return position
+
+    def _other(self, mark: TransactionPosition) -> Restart:
+        self._disown()
+        return Restart(
+            f"sink {self._sink!r}: the position {show(mark.lsn)} in topic"
+            f" {self.plan.topic!r} is not of this server's history: the stream begins"
+            " again, and leaves nothing out"
+        )
+
+
+def _lsn_of(transaction: Transaction) -> Lsn:
+    return transaction.lsn
