@@ -67,7 +67,9 @@ def operator(tmp_path: Path) -> Operator:
     return made
 
 
-def logged_in(runs: Runs, database: Database, password: str = _PASSWORD) -> Walstream:
+def logged_in(
+    runs: Runs, database: Database, password: str = _PASSWORD, **sink: Any
+) -> Walstream:
     login: dict[str, Any] = {
         "bootstrap.servers": runs.bootstrap,
         "security.protocol": "sasl_plaintext",
@@ -75,7 +77,7 @@ def logged_in(runs: Runs, database: Database, password: str = _PASSWORD) -> Wals
         "sasl.username": "app",
         "sasl.password": password,
     }
-    return runs(database.dsn, sink={"producer": login})
+    return runs(database.dsn, sink={"producer": login, **sink})
 
 
 def test_a_wrong_password_is_found_and_not_shown(
@@ -137,6 +139,53 @@ def test_a_topic_that_may_only_be_seen_ends_run(
     walstream.start().streaming()
     database.execute("INSERT INTO t VALUES (1)")
     walstream.ends_with(4, "AUTHORIZATION_FAILED")
+
+
+def test_rights_of_transactions_are_granted_as_printed(
+    runs: Runs, database: Database, operator: Operator
+) -> None:
+    """One after the other: what `check` prints makes it stream, and nothing less."""
+    positions = f"{runs.prefix}positions"
+    own = {"delivery": "transactional", "positions_topic": positions}
+    walstream = logged_in(runs, database, **own)
+    admin = client(runs.bootstrap, str(operator.folder / "admin.properties"))
+    every = [AclOperation.DESCRIBE, AclOperation.WRITE, AclOperation.CREATE]
+    every.append(AclOperation.DESCRIBE_CONFIGS)
+    for topic in (f"{runs.prefix}public.t", positions):
+        for granted in allow(admin, "User:app", topic, every):
+            granted.result(30)
+    report = wait_for(operator, walstream, "transactions")
+    lacking = found(report, "transactions")
+    assert lacking["exit_code"] == report["exit_code"] == 4
+    assert "prefixed" in lacking["repair"]["command"]
+    walstream.start().ends_with(4, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
+
+    operator.run(lacking["repair"]["command"])
+    report = wait_for(operator, walstream, "topic-rights")
+    assert "may not be read" in found(report, "topic-rights")["what"]
+    walstream.start().ends_with(4, "Read on the topic")
+
+    operator.run(found(report, "topic-rights")["repair"]["command"])
+    wait_until(lambda: operator.check(walstream)["ok"], 20, "nothing is lacking")
+    walstream.start().streaming()
+    database.execute("INSERT INTO t VALUES (1)")
+    assert walstream.terminate() == 0  # which waits for what was committed
+
+
+def test_a_timeout_that_brokers_refuse_is_found(
+    runs: Runs, database: Database, operator: Operator
+) -> None:
+    walstream = logged_in(runs, database, delivery="transactional")
+    producer = walstream.sink["producer"]
+    producer["transaction.timeout.ms"] = "99999999"
+    admin = client(runs.bootstrap, str(operator.folder / "admin.properties"))
+    operations = [AclOperation.WRITE, AclOperation.DESCRIBE]
+    for granted in allow(
+        admin, "User:app", "", operations, transactions=f"{walstream.slot}-"
+    ):
+        granted.result(30)
+    report = wait_for(operator, walstream, "transactions")
+    assert "transaction.max.timeout.ms" in found(report, "transactions")["why"]
 
 
 def wait_for(operator: Operator, walstream: Walstream, code: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from walstream.errors import (
 )
 from walstream.finding import Finding, Severity, note, warning
 from walstream.kafka import stored_topic as kept
+from walstream.kafka import transaction_check
 from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
 from walstream.kafka.ordered_producer import OrderedProducer
@@ -49,6 +50,7 @@ class WantedSink:
     oldest_commit: float | None = None  # of what waits; unix seconds, about
     polled: bool = False  # it takes rows of a sql source
     chained: bool = False  # it takes records of a kafka source
+    transactions: str = ""  # with what their ids begin; "": it writes in none
 
 
 def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
@@ -75,6 +77,10 @@ def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
             ]
         )
         findings += _to_create(sorted(set(missing) - refused.keys()), wanted, brokers)
+        if wanted.transactions:
+            findings += transaction_check.findings(
+                wanted.name, wanted.producer, wanted.transactions, tools
+            )
     findings += _of_properties(wanted)
     order = list(Severity)
     return sorted(findings, key=lambda finding: order.index(finding.severity))
@@ -176,7 +182,7 @@ def _seen(
     judges: tuple[Callable[[FoundTopic], Iterable[Remark]], ...] = (
         lambda topic: _since(topic, wanted.kept.get(topic.name)),
         lambda topic: _single(topic, wanted, tools),
-        lambda topic: _rights(topic, tools),
+        lambda topic: _rights(topic, wanted, tools),
         lambda topic: _replicas(topic, brokers, wanted),
         lambda topic: remarks_of(
             topic, wanted.creation, age_s, tools, brokers.request_bytes
@@ -226,14 +232,14 @@ def _single(topic: FoundTopic, wanted: WantedSink, tools: Tools) -> Iterator[Rem
             "topic-single",
             Severity.STOP,
             what,
-            "run would end here and deliver nothing: name another one as txinfo of "
+            "run would end here and deliver nothing: name another one in "
             f"[sinks.{wanted.name}], or delete this one, and run creates it",
             tools.delete("walstream run"),
             ConfigError.exit_code,
         )
 
 
-def _rights(topic: FoundTopic, tools: Tools) -> Iterator[Remark]:
+def _rights(topic: FoundTopic, wanted: WantedSink, tools: Tools) -> Iterator[Remark]:
     if topic.allowed is not None and not {"WRITE", "ALL"} & set(topic.allowed):
         yield Remark(
             "topic-rights",
@@ -241,6 +247,19 @@ def _rights(topic: FoundTopic, tools: Tools) -> Iterator[Remark]:
             "may not be written to by the producer's user",
             "the first record would be refused, and run would end",
             tools.grant(*_RIGHTS),
+            PermissionLacking.exit_code,
+        )
+    elif (
+        topic.allowed is not None
+        and topic.name in wanted.creation.compacted
+        and not {"READ", "ALL"} & set(topic.allowed)
+    ):
+        yield Remark(
+            "topic-rights",
+            Severity.STOP,
+            "may not be read by the producer's user",
+            "it holds the position of transactions, and run would end",
+            tools.grant("READ", *_RIGHTS),
             PermissionLacking.exit_code,
         )
 

@@ -42,6 +42,10 @@ _DENIED: Final = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
+_MISFIT: Final = {
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: "lower transaction.timeout.ms of the "
+    "producer: brokers take no more than their transaction.max.timeout.ms",
+}
 _FENCED: Final = {
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
@@ -66,6 +70,8 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
     code = error.code()
     if code in _REFUSED:
         return RecordRefused(text, hint=f"{_REFUSED[code]}, then: walstream run")
+    if code in _MISFIT:
+        return ConfigError(text, hint=_MISFIT[code])
     if code in _GONE:
         return TopicLost(
             text, hint="create the topic (or set create_topics), then: walstream run"
@@ -76,12 +82,11 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
         return PermissionLacking(
             text, hint="grant the right to the producer's user, then: walstream run"
         )
+    hint = RETRIED
     if code in _FENCED:
-        return Transient(
-            f"{text}: another process took over, or Kafka ended the transaction",
-            hint=f"see that one walstream alone runs with this source; {RETRIED}",
-        )
-    return Transient(text, hint=RETRIED)
+        text += ": another process took over, or Kafka ended the transaction"
+        hint = f"see that one walstream alone runs with this source; {RETRIED}"
+    return Transient(text, hint=hint)
 
 
 def unplaced(doing: str) -> WalstreamError:

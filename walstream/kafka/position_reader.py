@@ -46,11 +46,10 @@ def _newest(
     stopped: Callable[[], bool],
 ) -> TransactionPosition | None:
     found = None
-    if bounds.first >= bounds.end:
-        return None
     reader.assign({place: bounds.first})
     deadline = runtime.monotonic() + _READ_S
-    while not reader.reached({place: bounds}):
+    # an empty topic is read, too: who may not read it is to hear of it now
+    while not (reader.reached({place: bounds}) and (found or reader.met_end(place))):
         for record in reader.poll(_POLL_S):
             if record.key == key and record.value is not None:
                 found = decode_position(record.value) or found

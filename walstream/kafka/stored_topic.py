@@ -98,8 +98,8 @@ def several_partitions(sink: str, topic: str, what: str) -> ConfigError:
     """Make the error of a topic that `not_single` speaks of."""
     return ConfigError(
         f"topic {topic!r} {what}",
-        hint=f"name another one as txinfo of [sinks.{sink}], which walstream run "
-        "creates, or delete this one: walstream check prints the command",
+        hint=f"name another one in [sinks.{sink}], which walstream run creates, "
+        "or delete this one: walstream check prints the command",
     )
 
 

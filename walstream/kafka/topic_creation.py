@@ -44,13 +44,17 @@ class Creation:
         """Return how many partitions this topic gets; 0: the broker's default."""
         return 1 if name in self.single else self.partitions
 
+    def config_of(self, name: str) -> Mapping[str, str]:
+        """Return what this topic is configured with."""
+        return _COMPACTED if name in self.compacted else self.config
+
     def topic(self, name: str) -> NewTopic:
         """Return the request for a topic of this name."""
         return NewTopic(
             name,
             num_partitions=self.partitions_of(name) or -1,
             replication_factor=self.replication or -1,
-            config=_COMPACTED if name in self.compacted else dict(self.config),
+            config=dict(self.config_of(name)),
         )
 
 

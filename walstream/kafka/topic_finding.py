@@ -112,22 +112,30 @@ class Tools:
             what += f" --partitions {partitions}"
         if creation.replication:
             what += f" --replication-factor {creation.replication}"
-        for key, value in creation.config.items():
+        for key, value in creation.config_of(name).items():
             what += f" --config {shlex.quote(f'{key}={value}')}"
         return self._repair("kafka-topics.sh", what, "walstream run")
 
     def grant(self, *operations: str) -> Repair:
         """Allow the producer's user to do this with a topic."""
+        return self._grant(operations, f"--topic {_TOPIC}", "")
+
+    def grant_transactions(self, prefix: str) -> Repair:
+        """Allow it to write in transactions whose ids begin so."""
+        which = f"--transactional-id {shlex.quote(prefix)}"
+        what = f"{which} --resource-pattern-type prefixed"
+        of = f" on transactional ids that begin with {prefix!r}"
+        return self._grant(("WRITE", "DESCRIBE"), what, of)
+
+    def _grant(self, operations: Sequence[str], which: str, of: str) -> Repair:
         if not self.user:
             rights = " and ".join(operations)
-            return Repair(then=f"grant {rights} to the producer's user")
+            return Repair(then=f"grant {rights}{of} to the producer's user")
         what = f"--add --allow-principal {shlex.quote(f'User:{self.user}')}"
         for operation in operations:
             name = "".join(part.capitalize() for part in operation.split("_"))
             what += f" --operation {name}"
-        return self._repair(
-            "kafka-acls.sh", f"{what} --topic {_TOPIC}", "walstream run"
-        )
+        return self._repair("kafka-acls.sh", f"{what} {which}", "walstream run")
 
     def grow(self, partitions: int) -> Repair:
         """Return a topic more partitions."""

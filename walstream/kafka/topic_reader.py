@@ -270,6 +270,10 @@ class TopicReader:
             for one, (_, end) in bounds.items()
         )
 
+    def met_end(self, partition: Partition) -> bool:
+        """Return whether Kafka said, since `assign`, that nothing more is there."""
+        return partition in self._ends
+
     def close(self) -> None:
         self._consumer.close()
 

@@ -39,7 +39,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("tool", choices=["topics", "acls", "consumer-groups"])
     parser.add_argument("--bootstrap-server", required=True)
-    parser.add_argument("--topic", required=True)
+    parser.add_argument("--topic", default="")
+    parser.add_argument("--transactional-id", default="")
+    parser.add_argument("--resource-pattern-type", default="literal")
     parser.add_argument("--command-config")
     parser.add_argument("--create", action="store_true")
     parser.add_argument("--partitions", type=int, default=-1)
@@ -69,15 +71,26 @@ def client(bootstrap: str, login: str | None = None) -> Any:
 
 
 def allow(
-    admin: Any, principal: str, topic: str, operations: Iterable[AclOperation]
+    admin: Any,
+    principal: str,
+    topic: str,
+    operations: Iterable[AclOperation],
+    *,
+    transactions: str = "",
 ) -> list[Any]:
-    """Grant rights on one topic; give what to wait for."""
+    """Grant rights on one topic, or on ids of transactions that begin so.
+
+    Give what to wait for.
+    """
+    kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
+    if transactions:
+        kind, pattern = ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED
     asked = admin.create_acls(
         [
             AclBinding(
-                ResourceType.TOPIC,
-                topic,
-                ResourcePatternType.LITERAL,
+                kind,
+                transactions or topic,
+                pattern,
                 principal,
                 "*",
                 operation,
@@ -112,7 +125,9 @@ def _acls(admin: Any, told: argparse.Namespace) -> Any:
     assert told.add
     names = {one.name.replace("_", "").lower(): one for one in AclOperation}
     wanted = [names[operation.lower()] for operation in told.operation]
-    return allow(admin, told.allow_principal, told.topic, wanted)
+    which = told.transactional_id
+    assert bool(which) == (told.resource_pattern_type == "prefixed") != bool(told.topic)
+    return allow(admin, told.allow_principal, told.topic, wanted, transactions=which)
 
 
 def _groups(admin: Any, told: argparse.Namespace) -> Any:

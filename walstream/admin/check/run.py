@@ -209,6 +209,8 @@ class _Checker:
                 all_known=inspection.server is not None,
                 oldest_commit=_oldest_commit(known, inspection),
                 single=routers.single(sink),
+                compacted=routers.compacted(sink),
+                slot=source.slot,
             )
             sinks += self.sinks.look(sink, config, wanted)
         keys += [

@@ -25,6 +25,8 @@ class ExpectedRecords:
     polled: bool = False  # they are rows of a sql source
     chained: bool = False  # they are records of a kafka source
     single: frozenset[str] = frozenset()  # topics that have one partition
+    compacted: frozenset[str] = frozenset()  # those that keep the last of each key
+    slot: str = ""  # of a PostgreSQL source
 
 
 class SinkChecks:
@@ -46,11 +48,12 @@ class SinkChecks:
         asked = WantedSink(
             name,
             sink.producer,
-            creation(sink, wanted.single),
+            creation(sink, wanted.single, wanted.compacted),
             sorted(topics),
             kept,
             oldest_commit=wanted.oldest_commit,
             polled=wanted.polled,
             chained=wanted.chained,
+            transactions=f"{wanted.slot}-" if sink.is_transactional else "",
         )
         return checks.inspect(asked, self._clusters[name])
