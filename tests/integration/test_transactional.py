@@ -15,7 +15,7 @@ from tests.support.fixtures.postgres import Database
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.verb import verb
-from tests.support.programs.walstream import SINK, SOURCE
+from tests.support.programs.walstream import SINK, SOURCE, Walstream, toml
 from walstream.kafka.transaction_position import decode_position
 from walstream.op import EPOCH_S
 
@@ -190,3 +190,32 @@ def test_records_are_committed_while_the_stream_is_quiet(
             time.sleep(0.05)
         wait_until(lambda: not walstream.said("error"), 1, "nothing fails")
         assert walstream.terminate() == 0
+
+
+def test_an_audit_goes_by_the_position_in_kafka(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn, sink=TRANSACTIONAL, source={"retain": "64MiB"})
+    assert audited(walstream)["verdict"] == "unknown"  # nothing was ever sent
+    with walstream:
+        ((before,),) = database.fetch("SELECT pg_current_wal_insert_lsn()::text")
+        database.execute(insert(1, 5))
+        reader.count(5)
+        assert audited(walstream)["verdict"] == "agree"
+        assert walstream.terminate() == 0
+    found = audited(walstream)
+    assert found["verdict"] == "agree"
+    assert "nothing is beyond the position" in found["text"]
+    command = "positions", "rewind", SOURCE, "--to", str(before), "--yes"
+    assert verb(walstream.configuration, *command).returncode == 0
+    found = audited(walstream)
+    assert found["verdict"] == "repeated"
+    assert "from before a replay" in found["text"]
+
+
+def audited(walstream: Walstream) -> Any:
+    """Return what an audit says of the sink."""
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    done = verb(walstream.configuration, "positions", "audit", "--json")
+    return json.loads(done.stdout)["sources"][0]["sinks"][0]

@@ -41,6 +41,10 @@ DRIVEN_BY = {
     "walstream/kafka/position_reader.py": (
         "integration/test_transactional.py: test_an_outbox_event_is_there_once"
     ),
+    "walstream/kafka/transaction_check.py": (
+        "integration/test_check_kafka_rights.py: "
+        "test_rights_of_transactions_are_granted_as_printed"
+    ),
     "walstream/kafka/topic_sink.py": (
         "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
     ),

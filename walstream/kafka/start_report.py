@@ -6,7 +6,7 @@ from typing import Final
 
 from walstream.kafka.delivery_verdict import Agreement, StreamPlace, TailVerdict
 from walstream.kafka.offsets import Partition
-from walstream.lsn import show
+from walstream.lsn import Lsn, show
 from walstream.telemetry.fields import LSN, TOPIC
 
 _DISAGREE: Final = frozenset({Agreement.FOREIGN, Agreement.MISSING})
@@ -58,6 +58,21 @@ def of(
             {"partitions": len(left_out), "up_to": show(up_to)},
         )
     return None
+
+
+def of_position(why: str, up_to: Lsn, resume: Lsn) -> StartReport:
+    """Return what to say of a position in Kafka: up to where it leaves something out.
+
+    With `why` it does not count.
+    """
+    if why:
+        text = "Kafka and the position disagree: nothing is left out"
+        return StartReport(text, {"reason": why}, is_bad=True)
+    if up_to:
+        said = {"begins": show(resume), "up_to": show(up_to)}
+        return StartReport("what Kafka has already is left out", said)
+    text = "Kafka has nothing beyond the position"
+    return StartReport(text, {"position": show(resume)})
 
 
 def _disagreement(

@@ -1,4 +1,4 @@
-"""What `check` says of a sink's Kafka transactions."""
+"""Findings of `check` about a sink's Kafka transactions."""
 
 import logging
 from collections.abc import Iterator

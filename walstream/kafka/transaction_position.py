@@ -84,6 +84,25 @@ def decode_position(value: bytes) -> TransactionPosition | None:
     return position if fits and all(type(one) is str for one in texts) else None
 
 
+def is_before(found: TransactionPosition, replay: ReplayMark | None) -> str:
+    """Return why a position is to be sent again from; "" where it counts."""
+    if replay is not None and found.replay != replay.token:
+        return "what it covers is sent again: it is from before a replay"
+    return ""
+
+
+def strange(found: TransactionPosition, origin: str, flush: Lsn) -> str:
+    """Return why a position is not of a server's history; "" where it may be.
+
+    `origin` is what its records are of, `flush` the end of its WAL.
+    """
+    if found.origin != origin:
+        return f"it is of another history, {found.origin}"
+    if found.lsn >= flush:
+        return f"it is at {show(found.lsn)}, and the server's WAL ends before that"
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class TransactionPlan:
     """Settings of one sink's Kafka transactions."""
@@ -143,15 +162,15 @@ class DeliveredTransactions:
         self._last = found
         if found is None or not plan.repeats:
             return ""
-        if plan.replay is not None and found.replay != plan.replay.token:
-            return "what it tells is from before a replay"
-        if found.origin != plan.origin:
-            return f"it is of another history, {found.origin}"
-        if found.lsn >= plan.flush:
-            return f"it is at {show(found.lsn)}, and the server is not there yet"
-        if found.lsn >= plan.resume:
+        why = is_before(found, plan.replay) or strange(found, plan.origin, plan.flush)
+        if not why and found.lsn >= plan.resume:
             self._mark = found
-        return ""
+        return why
+
+    @property
+    def up_to(self) -> Lsn:
+        """The last transaction of which anything is left out; 0: there is none."""
+        return self._mark.lsn if self._mark is not None else 0
 
     def has(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Return whether Kafka has what becomes of an op; if not, it is sent now.

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient
+from walstream.kafka import start_report
 from walstream.kafka.errors import failure
 from walstream.kafka.fencing import fence
 from walstream.kafka.ordered_producer import Alone, OrderedProducer
@@ -28,6 +29,7 @@ from walstream.kafka.transaction_position import (
     DeliveredTransactions,
     TransactionPosition,
 )
+from walstream.lsn import show
 from walstream.pipeline.ledger import Counted, Transaction
 from walstream.records.record_size import Headers
 from walstream.telemetry import runtime
@@ -161,12 +163,10 @@ class TransactionalProducer(OrderedProducer):
         return True
 
     def _take(self, found: TransactionPosition | None) -> None:
-        if why := self._delivered.begin(found):
-            _log.warning(
-                "nothing is left out by the position in Kafka",
-                **{SINK: self._sink},
-                reason=why,
-            )
+        why = self._delivered.begin(found)
+        said = start_report.of_position(why, self._delivered.up_to, self._plan.resume)
+        tell = _log.warning if said.is_bad else _log.info
+        tell(said.text, **{SINK: self._sink}, **said.fields)
 
     def _settle(self) -> None:
         """Count as delivered what is committed."""
@@ -323,7 +323,7 @@ class TransactionalProducer(OrderedProducer):
             _log.warning(
                 "a transaction is committed in parts: it takes longer than Kafka lets "
                 "one be open (transaction.timeout.ms)",
-                **{SINK: self._sink, LSN: position.lsn},
+                **{SINK: self._sink, LSN: show(position.lsn)},
             )
 
     @property

@@ -26,6 +26,15 @@ from walstream.telemetry.meter import SinkMeter
 _log = structlog.get_logger()
 
 
+def transactional_ids(slot: str, sink: str, header: bytes) -> tuple[str, str]:
+    """Name a sink's transactions: in its source's stream, and while it is detached.
+
+    Two servers may have slots of one name.
+    """
+    server = header.partition(b"/")[0].decode()
+    return f"{slot}-{server}-{sink}-stream", f"{slot}-{server}-{sink}-detached"
+
+
 class DeliveredTopics:
     """Those of one source's sinks, for one stream."""
 
@@ -93,7 +102,9 @@ class DeliveredTopics:
         if not isinstance(config, KafkaSinkConfig) or not config.is_transactional:
             return None
         start = self.start or StreamStart(0, 0, repeats=False)
-        own, other = self._ids(sink, header)
+        slot = self._config.postgres_source(self._source).slot
+        one, other = transactional_ids(slot, sink, header)
+        own, other = (other, one) if self.detached else (one, other)
         plan = TransactionPlan(
             own,
             () if joins else (other,),
@@ -110,15 +121,6 @@ class DeliveredTopics:
         made.until = start.until
         self._transactions.append(made)
         return made
-
-    def _ids(self, sink: str, header: bytes) -> tuple[str, str]:
-        """Name the transactions of this stream, and those of the sink's other one."""
-        source = self._config.postgres_source(self._source)
-        server = header.partition(b"/")[0].decode()
-        one, other = (
-            f"{source.slot}-{server}-{sink}-{which}" for which in ("stream", "detached")
-        )
-        return (other, one) if self.detached else (one, other)
 
     def _replay(self) -> None:
         """Let nothing that Kafka tells count from now on."""

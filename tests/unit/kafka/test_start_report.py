@@ -2,7 +2,7 @@
 
 from walstream.kafka.delivery_verdict import Agreement, StreamPlace, TailVerdict
 from walstream.kafka.offsets import Partition
-from walstream.kafka.start_report import of
+from walstream.kafka.start_report import of, of_position
 
 PLACE = StreamPlace(resume=0x100, flush=0x900)
 AGREES = TailVerdict(Agreement.AGREE, "", 0x50, 0)
@@ -59,3 +59,14 @@ def test_a_disagreement_is_a_warning_that_names_the_first() -> None:
     said = of(at(missing), [], PLACE)
     assert said is not None
     assert said.fields == {"topic": "t", "partition": 0}
+
+
+def test_a_position_in_kafka_is_told() -> None:
+    left_out = of_position("", 0x60, 0x50)
+    assert left_out.text == "what Kafka has already is left out"
+    assert left_out.fields == {"begins": "0/50", "up_to": "0/60"}
+    nothing = of_position("", 0, 0x50)
+    assert nothing.text == "Kafka has nothing beyond the position"
+    strange = of_position("it is of another history", 0, 0x50)
+    assert strange.is_bad
+    assert strange.fields == {"reason": "it is of another history"}

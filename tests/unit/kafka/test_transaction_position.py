@@ -108,8 +108,12 @@ def test_a_mark_by_which_nothing_was_left_out_needs_no_proof() -> None:
     ("position", "more", "why"),
     [
         (at(100, origin="7/shop/1"), {}, "it is of another history, 7/shop/1"),
-        (at(2000), {}, "it is at 0/7D0, and the server is not there yet"),
-        (at(100), {"replay": ReplayMark("x")}, "what it tells is from before a replay"),
+        (at(2000), {}, "it is at 0/7D0, and the server's WAL ends before that"),
+        (
+            at(100),
+            {"replay": ReplayMark("x")},
+            "what it covers is sent again: it is from before a replay",
+        ),
         (at(100, replay="x"), {"replay": ReplayMark("x")}, ""),
         (at(100, replay="x"), {}, ""),  # the state folder was lost
         (at(100), {"repeats": False}, ""),

@@ -23,11 +23,13 @@ from walstream.kafka.delivery_audit import (
 from walstream.kafka.delivery_era import ERAS, DeliveryEra
 from walstream.kafka.delivery_verdict import Agreement, StreamPlace, worst
 from walstream.kafka.stored_topic import TOPICS, StoredTopic, of_sink
+from walstream.kafka.transaction_position import REPLAY, ReplayMark, TransactionPosition
 from walstream.lsn import NEVER, Lsn
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
 from walstream.postgres.connection import session
 from walstream.postgres.selection import selection_of
+from walstream.sources.delivered_topics import transactional_ids
 from walstream.sources.delivery_rules import DeliveryRules
 from walstream.sources.epoch import epoch_of
 from walstream.sources.postgres.detached.detached_sink import (
@@ -40,8 +42,9 @@ from walstream.sources.postgres.detached.detached_sink import (
 from walstream.sources.routers import Routers
 from walstream.state.store import LmdbStore
 from walstream.status.instance import Streaming, streaming
-from walstream.status.positions import audit_sum
+from walstream.status.positions import audit_sum, audit_transactions
 from walstream.status.positions.audit_model import Audit, SinkAudit, SourceAudit
+from walstream.status.positions.audit_transactions import StartPlace
 from walstream.status.positions.model import StartOutcome
 from walstream.status.positions.postgres import SourceSight
 from walstream.status.positions.verdict import finding, verdict
@@ -93,6 +96,7 @@ class _Stored:
     away: Mapping[str, DetachedSink] = field(default_factory=dict)
     origin: str = ""
     epoch: int = 0
+    replay: ReplayMark | None = None
 
     @classmethod
     def read(cls, folder: Path) -> "_Stored":
@@ -110,6 +114,7 @@ class _Stored:
                     if position
                     else "",
                     epoch_of(positions),
+                    REPLAY.read(positions),
                 )
         except WalstreamError:
             return cls()
@@ -139,10 +144,16 @@ class _SourceAuditor:
             sink: self._look(sink, header, own[sink], tables)
             for sink in self._routers.configs
         }
+        told = {
+            sink: self._position_in_kafka(sink, header, stored)
+            for sink, config in self._routers.configs.items()
+            if config.is_transactional and sights[sink] is not None
+        }
         self._sight.look_at_server()
         missing = audit_sum.gap(self._sight.seen)
         sinks = [
-            self._judged(sink, header, stored, found) for sink, found in sights.items()
+            self._judged(sink, header, stored, found, told)
+            for sink, found in sights.items()
         ]
         verdicts = [one.verdict for one in sinks]
         if missing is not None:
@@ -230,10 +241,34 @@ class _SourceAuditor:
             self._problems.append(finding(error, "topics", f"sink {sink}", scrub))
             return None
 
+    def _position_in_kafka(
+        self, sink: str, header: str, stored: _Stored
+    ) -> TransactionPosition | None:
+        """Return how far a sink's transactions are; None: they tell nothing."""
+        slot = self._source.slot
+        one, other = transactional_ids(slot, sink, header.encode())
+        name = other if self._is_away(sink, stored) else one
+        config = self._routers.configs[sink]
+        try:
+            return audit_transactions.position_of(config, self._name, name)
+        except WalstreamError as error:
+            scrub = self._config.secrets.scrub
+            self._problems.append(finding(error, "topics", f"sink {sink}", scrub))
+            return None
+
+    def _replay(self, sink: str, stored: _Stored) -> ReplayMark | None:
+        """Return the mark that a position in Kafka has to have."""
+        if self._is_away(sink, stored):
+            away = _Stored.read(folder_of(self._folder, sink)).replay
+            return away or stored.replay
+        return stored.replay
+
     def _unnamed(
         self, sink: str, names: Iterable[str], counts: Callable[[str], bool]
     ) -> dict[str, str]:
         """Return which topics have records without names, and why."""
+        if self._routers.configs[sink].is_transactional:
+            return dict.fromkeys(names, audit_transactions.TOLD)
         if why := self._rules.why_unnamed(sink):
             return dict.fromkeys(names, why)
         return {
@@ -248,6 +283,7 @@ class _SourceAuditor:
         header: str,
         stored: _Stored,
         sights: Iterable[TopicSight] | None,
+        told: Mapping[str, TransactionPosition | None],
     ) -> SinkAudit:
         """Compare what was seen of a sink with where it is now."""
         resume, repeats = self._place(sink, stored)
@@ -259,6 +295,9 @@ class _SourceAuditor:
         place = StreamPlace(resume, flush, header)
         why = "" if repeats else _CLEAN
         topics = [one.judged(place, why) for one in sights]
+        if sink in told:
+            start = StartPlace(resume, flush, header, self._replay(sink, stored))
+            return audit_transactions.judged(sink, told[sink], start, topics)
         note = stored.away.get(sink)
         why = _GIVEN_UP if note and note.phase == DROPPED else ""
         found = audit_sum.of_sink(
