@@ -6,16 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from walstream.errors import Restart
+from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.kafka.transaction_position import (
     REPLAY,
     DeliveredTransactions,
+    HistoryPlace,
     ReplayMark,
-    TransactionPlan,
-    TransactionPosition,
-    decode_position,
 )
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.pipeline.ledger import Ledger
+from walstream.pipeline.ledger import Counted, Ledger
 from walstream.telemetry.meter import SinkMeter
 
 _TABLE = Table("public", "t", ("id",))
@@ -44,17 +43,17 @@ class Process:
     def __init__(self, kafka: Kafka, state: State, flush: int) -> None:
         self.kafka = kafka
         self.state = state
-        plan = TransactionPlan(
-            "id", (), "p", 0.1, 1, "o", state.resume, flush, True, state.replay
+        plan = TransactionPlan("id", (), "p", 0.1, 1)
+        place = HistoryPlace(
+            "o", state.resume, flush, repeats=True, replay=state.replay
         )
-        self.delivered = DeliveredTransactions("k", plan, SinkMeter(), self.disown)
-        found: TransactionPosition | None = None
-        if kafka.position is not None:
-            found = decode_position(kafka.position)
-        self.delivered.begin(found)
+        self.delivered = DeliveredTransactions(
+            "k", plan, place, SinkMeter(), self.disown
+        )
+        self.delivered.open(kafka.position)
         self.ledger = Ledger(state.resume)
         self.open: list[tuple[int, int, int]] = []
-        self.shares: dict[object, int] = {}
+        self.shares: dict[Counted, int] = {}
 
     def disown(self) -> None:
         self.state.replay = ReplayMark(f"{len(self.kafka.ops)}")
@@ -89,12 +88,12 @@ class Process:
         return True
 
     def commit(self, *, whole: bool) -> None:
-        position = self.delivered.position(self.shares, whole=whole)  # type: ignore[arg-type]
+        position = self.delivered.position(self.shares, whole=whole)
         self.kafka.ops += self.open
         if position is not None:
-            self.kafka.position = position.encode()
+            self.kafka.position = position
         for transaction, count in self.shares.items():
-            transaction.undelivered -= count  # type: ignore[attr-defined]
+            transaction.undelivered -= count
         self.open, self.shares = [], {}
 
     def store(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads from Kafka how far a sink's committed transactions go."""
+"""Reads from Kafka how far a producer's committed transactions go."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,7 +7,6 @@ from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicReader
-from walstream.kafka.transaction_position import TransactionPosition, decode_position
 from walstream.telemetry import runtime
 
 _BACK: Final = (64, 1024, 16_384, 1 << 40)  # offsets before the end, by turns
@@ -17,8 +16,8 @@ _POLL_S: Final = 0.2
 
 def read_position(
     client: ClientProperties, topic: str, key: bytes, stopped: Callable[[], bool]
-) -> TransactionPosition | None:
-    """Return the last position under a key; None: there is none that can be read.
+) -> bytes | None:
+    """Return the last position under a key, as it was written; None: there is none.
 
     Waits for transactions of others in the topic, which are brief. Raises Transient
     where that takes too long.
@@ -44,15 +43,15 @@ def _newest(
     bounds: OffsetBounds,
     key: bytes,
     stopped: Callable[[], bool],
-) -> TransactionPosition | None:
-    found = None
+) -> bytes | None:
+    found: bytes | None = None
     reader.assign({place: bounds.first})
     deadline = runtime.monotonic() + _READ_S
     # an empty topic is read, too: who may not read it is to hear of it now
     while not (reader.reached({place: bounds}) and (found or reader.met_end(place))):
         for record in reader.poll(_POLL_S):
             if record.key == key and record.value is not None:
-                found = decode_position(record.value) or found
+                found = record.value
         if stopped():
             raise Transient("closed before the position in Kafka was read")
         if runtime.monotonic() > deadline:

@@ -72,7 +72,7 @@ class ProducerFit:
             hurries=hurry,
             given=self._given,
             client=client_properties(self._given),
-            delivered=transactions,
+            book=transactions,
             positions=partial(find, transactions.plan.topic),
         )
 

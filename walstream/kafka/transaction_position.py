@@ -14,11 +14,12 @@ from typing import Final
 
 import orjson
 
-from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart
+from walstream.kafka.start_report import StartReport, of_position
+from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.lsn import NEVER, Lsn, show
 from walstream.op import ReplicationOp
-from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ledger import Counted, Transaction
 from walstream.pipeline.state_document import Entries, StateDocument
 from walstream.telemetry import runtime
 from walstream.telemetry.meter import SinkMeter
@@ -104,29 +105,14 @@ def strange(found: TransactionPosition, origin: str, flush: Lsn) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionPlan:
-    """Settings of one sink's Kafka transactions."""
+class HistoryPlace:
+    """The point of a server's history at which a stream begins."""
 
-    id: str  # transactional.id, and key of the position's record
-    others: tuple[str, ...]  # ids whose producers are to write no more
-    topic: str  # of positions
-    interval_s: float
-    timeout_ms: int  # transaction.timeout.ms
-    origin: str
-    resume: Lsn  # where the stream begins
+    origin: str  # system_identifier/database/epoch
+    resume: Lsn
     flush: Lsn  # the server's: nothing from there on was ever sent
     repeats: bool  # may it send what was sent before?
     replay: ReplayMark | None = None  # None: what Kafka has is not told otherwise
-
-    @property
-    def properties(self) -> ClientProperties:
-        """What a producer needs for its transactions."""
-        return {
-            "transactional.id": self.id,
-            "transaction.timeout.ms": self.timeout_ms,
-            # of a record in a transaction: no longer than that lasts
-            "message.timeout.ms": self.timeout_ms,
-        }
 
 
 class DeliveredTransactions:
@@ -139,6 +125,7 @@ class DeliveredTransactions:
         self,
         sink: str,
         plan: TransactionPlan,
+        place: HistoryPlace,
         meter: SinkMeter,
         disown: Callable[[], None] = lambda: None,
     ) -> None:
@@ -147,6 +134,7 @@ class DeliveredTransactions:
         The next stream is not to leave out anything by it.
         """
         self.plan = plan
+        self._place = place
         self._sink = sink
         self._meter = meter
         self._disown = disown
@@ -156,21 +144,31 @@ class DeliveredTransactions:
         self._first: Lsn = NEVER  # the first transaction that was left out
         self._last: TransactionPosition | None = None
 
+    def open(self, value: bytes | None) -> StartReport:
+        """Take what Kafka has, before anything is sent; return what to say of it."""
+        found = decode_position(value) if value is not None else None
+        why = self.begin(found)
+        up_to = self._mark.lsn if self._mark is not None else 0
+        return of_position(why, up_to, self._place.resume)
+
     def begin(self, found: TransactionPosition | None) -> str:
-        """Take what Kafka has, before anything is sent; return why not, or ""."""
-        plan = self.plan
+        """Take Kafka's position; return why it does not count, or ""."""
+        place = self._place
         self._last = found
-        if found is None or not plan.repeats:
+        if found is None or not place.repeats:
             return ""
-        why = is_before(found, plan.replay) or strange(found, plan.origin, plan.flush)
-        if not why and found.lsn >= plan.resume:
+        why = is_before(found, place.replay)
+        why = why or strange(found, place.origin, place.flush)
+        if not why and found.lsn >= place.resume:
             self._mark = found
         return why
 
-    @property
-    def up_to(self) -> Lsn:
-        """The last transaction of which anything is left out; 0: there is none."""
-        return self._mark.lsn if self._mark is not None else 0
+    def is_whole(self, counted: Counted, records: int) -> bool:
+        """Return whether a transaction ended, and has so many records."""
+        return self.has_ended(counted) and counted.undelivered == records
+
+    def has_ended(self, counted: Counted) -> bool:
+        return isinstance(counted, Transaction) and counted.end_lsn is not None
 
     def has(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Return whether Kafka has what becomes of an op; if not, it is sent now.
@@ -226,30 +224,29 @@ class DeliveredTransactions:
             raise self._other(mark)
         return min(resume, self._first)
 
-    def position(
-        self, sent: Iterable[Transaction], *, whole: bool
-    ) -> TransactionPosition | None:
+    def position(self, sent: Iterable[Counted], *, whole: bool) -> bytes | None:
         """Return the position of a Kafka transaction that has these; None: as before.
 
         Where not all are there whole, the last one is there up to its last op.
         """
-        named = [one for one in sent if one.last_seq_id >= 0]
+        named = [one for one in sent if isinstance(one, Transaction)]
+        named = [one for one in named if one.last_seq_id >= 0]
         if not named:
             return None
         last = max(named, key=_lsn_of)
         seq_id = LAST_SEQ_ID if whole else last.last_seq_id
-        replay = self.plan.replay
+        replay = self._place.replay
         position = TransactionPosition(
             last.lsn,
             last.commit_time,
-            self.plan.origin,
+            self._place.origin,
             seq_id,
             replay.token if replay is not None else "",
         )
         if position == self._last:
             return None
         self._last = position
-        return position
+        return position.encode()
 
     def _other(self, mark: TransactionPosition) -> Restart:
         self._disown()

@@ -12,28 +12,23 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import structlog
 from confluent_kafka import KafkaException
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient
-from walstream.kafka import start_report
 from walstream.kafka.errors import failure
 from walstream.kafka.fencing import fence
 from walstream.kafka.ordered_producer import Alone, OrderedProducer
 from walstream.kafka.position_reader import read_position
 from walstream.kafka.topic import Topic
-from walstream.kafka.transaction_position import (
-    DeliveredTransactions,
-    TransactionPosition,
-)
-from walstream.lsn import show
-from walstream.pipeline.ledger import Counted, Transaction
+from walstream.kafka.transaction_plan import PositionBook
+from walstream.pipeline.ledger import Counted
 from walstream.records.record_size import Headers
 from walstream.telemetry import runtime
-from walstream.telemetry.fields import LSN, SINK
+from walstream.telemetry.fields import SINK
 from walstream.telemetry.meter import SinkMeter
 
 _TRY_S: Final = 1.0  # one attempt of a call that waits for the coordinator
@@ -49,12 +44,12 @@ class _Batch(Counted):
         super().__init__()
         self.began = 0.0  # when its first record came
         self.is_sealed = False  # has it the position?
-        self.shares: dict[Transaction, int] = {}  # its records, in order of the source
+        self.shares: dict[Counted, int] = {}  # its records, in order of the source
 
-    def is_whole(self) -> bool:
-        """Return whether all transactions ended, and have no records elsewhere."""
-        for transaction, count in reversed(self.shares.items()):
-            if transaction.end_lsn is None or transaction.undelivered != count:
+    def is_whole(self, book: PositionBook) -> bool:
+        """Return whether all of its shares are whole."""
+        for counted, records in reversed(self.shares.items()):
+            if not book.is_whole(counted, records):
                 return False
         return True
 
@@ -71,7 +66,7 @@ class TransactionalProducer(OrderedProducer):
         hurries: bool,
         given: ClientProperties,
         client: ClientProperties,
-        delivered: DeliveredTransactions,
+        book: PositionBook,
         positions: Callable[[], Topic],
     ) -> None:
         """Fence those before, and read what they committed, in a thread.
@@ -79,12 +74,12 @@ class TransactionalProducer(OrderedProducer):
         `given` are the operator's properties, `client` a reader's; `positions` returns
         the topic of positions.
         """
-        plan = delivered.plan
+        plan = book.plan
         super().__init__(sink, properties, meter, hurries=hurries)
         self._sink = sink
         self._given = given
         self._client = client
-        self._delivered = delivered
+        self._book = book
         self._positions = positions
         self._plan = plan
         self._part_after_s = plan.timeout_ms / 2000
@@ -93,7 +88,7 @@ class TransactionalProducer(OrderedProducer):
         self._due = 0.0  # when the next Kafka transaction may end
         self._turns = False  # does the first that is held begin the next one?
         self._parts = False  # does it end within a transaction of the source?
-        self._said_parts: Transaction | None = None
+        self._said_parts: Counted | None = None
         self._thread = runtime.thread_pool(1, thread_name_prefix="transactions")
         self._opening: Future[Any] | None = self._thread.submit(self._open)
         self._ending: Future[Any] | None = None
@@ -103,7 +98,7 @@ class TransactionalProducer(OrderedProducer):
         """Count of records and of the producer's own requests in flight."""
         return len(self._producer) + len(self._batch.shares)
 
-    def _open(self) -> TransactionPosition | None:
+    def _open(self) -> bytes | None:
         stopped = self._closing.is_set
         fence(self._given, self._plan.others, stopped)
         self._until_done("beginning transactions", self._producer.init_transactions)
@@ -140,10 +135,10 @@ class TransactionalProducer(OrderedProducer):
         if self._parts or now - batch.began >= self._part_after_s:
             self._parts = True
             if not self._held:
-                self._end(whole=batch.is_whole())
+                self._end(whole=batch.is_whole(self._book))
             return False
         quiet = not (self._held or batch.undelivered) and now >= self._due
-        if quiet and batch.is_whole():
+        if quiet and batch.is_whole(self._book):
             return self._end(whole=True)
         return room
 
@@ -162,9 +157,8 @@ class TransactionalProducer(OrderedProducer):
             self._settle()
         return True
 
-    def _take(self, found: TransactionPosition | None) -> None:
-        why = self._delivered.begin(found)
-        said = start_report.of_position(why, self._delivered.up_to, self._plan.resume)
+    def _take(self, found: bytes | None) -> None:
+        said = self._book.open(found)
         tell = _log.warning if said.is_bad else _log.info
         tell(said.text, **{SINK: self._sink}, **said.fields)
 
@@ -192,10 +186,9 @@ class TransactionalProducer(OrderedProducer):
         if self._failure is not None:
             return
         self._fresh = True
-        whose = cast("Transaction", transaction)
         record = topic, value, key, partition, timestamp_ms, headers
-        if self._held or not self._produce_in(whose, *record):
-            self._held.append(partial(self._produce_in, whose, *record))
+        if self._held or not self._produce_in(transaction, *record):
+            self._held.append(partial(self._produce_in, transaction, *record))
 
     def put_alone(  # noqa: PLR0913, PLR0917 - likewise
         self,
@@ -212,11 +205,10 @@ class TransactionalProducer(OrderedProducer):
         if self._failure is not None:
             return
         self._fresh = True
-        whose = cast("Transaction", transaction)
         alone = Alone()
         alone.produce = partial(
             self._produce_in,
-            whose,
+            transaction,
             topic,
             value,
             key,
@@ -229,7 +221,7 @@ class TransactionalProducer(OrderedProducer):
 
     def _produce_in(  # noqa: PLR0913, PLR0917 - as the producer takes them
         self,
-        transaction: Transaction,
+        transaction: Counted,
         topic: Topic,
         value: bytes | None,
         key: bytes | None,
@@ -268,7 +260,7 @@ class TransactionalProducer(OrderedProducer):
     def _ends_before(self, batch: _Batch) -> bool:
         """Return whether it ends before another transaction of the source begins."""
         last = next(reversed(batch.shares))
-        ended = last.end_lsn is not None
+        ended = self._book.has_ended(last)
         return ended and (self._parts or runtime.monotonic() >= self._due)
 
     def _begin(self, batch: _Batch) -> bool:
@@ -287,7 +279,7 @@ class TransactionalProducer(OrderedProducer):
         if batch.undelivered or self._failure is not None:
             return False
         if not batch.is_sealed:
-            if whole and not batch.is_whole():
+            if whole and not batch.is_whole(self._book):
                 raise Restart("records came behind the end of a transaction: a defect")
             if not self._seal(batch, whole=whole) or batch.undelivered:
                 return False
@@ -300,30 +292,30 @@ class TransactionalProducer(OrderedProducer):
 
     def _seal(self, batch: _Batch, *, whole: bool) -> bool:
         """Put the position into it, which is the last of its records; False: later."""
-        position = self._delivered.position(batch.shares, whole=whole)
+        position = self._book.position(batch.shares, whole=whole)
         batch.is_sealed = True
         if position is None:
             return True
         if not whole:
-            self._say_parts(position, batch)
+            self._say_parts(batch)
         topic = self._positions()
         topic.written()
         stamp = int(runtime.time() * 1000)
-        key, value = self._plan.id.encode(), position.encode()
+        key = self._plan.id.encode()
         batch.undelivered += 1
-        if not self._attempt(topic, value, key, 0, self._callback, stamp, None):
+        if not self._attempt(topic, position, key, 0, self._callback, stamp, None):
             self.fail(Transient("the position of a transaction finds no room"))
             return False
         return True
 
-    def _say_parts(self, position: TransactionPosition, batch: _Batch) -> None:
+    def _say_parts(self, batch: _Batch) -> None:
         last = next(reversed(batch.shares))
         if last is not self._said_parts:
             self._said_parts = last
             _log.warning(
                 "a transaction is committed in parts: it takes longer than Kafka lets "
                 "one be open (transaction.timeout.ms)",
-                **{SINK: self._sink, LSN: show(position.lsn)},
+                **{SINK: self._sink},
             )
 
     @property

@@ -10,11 +10,12 @@ from walstream.kafka import delivery_era
 from walstream.kafka.delivered_tails import DeliveredTails, StreamStart
 from walstream.kafka.delivery_era import ERAS
 from walstream.kafka.producer_config import transaction_timeout_ms
+from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.kafka.transaction_position import (
     REPLAY,
     DeliveredTransactions,
+    HistoryPlace,
     ReplayMark,
-    TransactionPlan,
     replay_entry,
 )
 from walstream.lsn import Lsn, show
@@ -111,13 +112,15 @@ class DeliveredTopics:
             config.positions_topic_of(self._source),
             config.commit_interval,
             transaction_timeout_ms(config.producer),
+        )
+        place = HistoryPlace(
             header.decode(),
             start.resume,
             start.flush,
             repeats=start.repeats and not joins,
             replay=REPLAY.read(self._positions) or self.replay,
         )
-        made = DeliveredTransactions(sink, plan, meter, self._replay)
+        made = DeliveredTransactions(sink, plan, place, meter, self._replay)
         made.until = start.until
         self._transactions.append(made)
         return made

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from walstream.errors import Restart
+from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.kafka.transaction_position import (
     LAST_SEQ_ID,
     DeliveredTransactions,
+    HistoryPlace,
     ReplayMark,
-    TransactionPlan,
     TransactionPosition,
     decode_position,
     replay_entry,
@@ -29,23 +30,16 @@ def op(lsn: int, seq_id: int = 0, commit_time: int = 5, **more: Any) -> Replicat
     )
 
 
-def plan(**more: Any) -> TransactionPlan:
-    told: dict[str, Any] = {
-        "id": "slot-7-kafka-stream",
-        "others": (),
-        "topic": "positions",
-        "interval_s": 0.1,
-        "timeout_ms": 60_000,
-        "origin": _ORIGIN,
-        "resume": 50,
-        "flush": 1000,
-        "repeats": True,
-    }
-    return TransactionPlan(**{**told, **more})
+PLAN = TransactionPlan("slot-7-kafka-stream", (), "positions", 0.1, 60_000)
+
+
+def place(**more: Any) -> HistoryPlace:
+    told = {"origin": _ORIGIN, "resume": 50, "flush": 1000, "repeats": True}
+    return HistoryPlace(**{**told, **more})
 
 
 def delivered(**more: Any) -> DeliveredTransactions:
-    return DeliveredTransactions("kafka", plan(**more), SinkMeter())
+    return DeliveredTransactions("kafka", PLAN, place(**more), SinkMeter())
 
 
 def at(lsn: int, seq_id: int = LAST_SEQ_ID, **more: Any) -> TransactionPosition:
@@ -79,7 +73,7 @@ def test_a_part_is_left_out_up_to_its_last_op() -> None:
 def test_another_transaction_of_that_lsn_begins_again() -> None:
     disowned = []
     found = DeliveredTransactions(
-        "kafka", plan(), SinkMeter(), lambda: disowned.append(1)
+        "kafka", PLAN, place(), SinkMeter(), lambda: disowned.append(1)
     )
     found.begin(at(100))
     assert found.has(op(60), Transaction(60))
@@ -166,9 +160,10 @@ def test_the_position_is_that_of_the_last_transaction_with_ops() -> None:
     found.has(op(60, 2), one)
     found.has(op(70, 4, 6), other)
     whole = found.position([one, other, none], whole=True)
-    assert whole == at(70, commit_time=6, replay="x")
+    assert whole == at(70, commit_time=6, replay="x").encode()
     assert found.position([other], whole=True) is None  # it says so already
-    assert found.position([other], whole=False) == at(70, 4, commit_time=6, replay="x")
+    part = at(70, 4, commit_time=6, replay="x").encode()
+    assert found.position([other], whole=False) == part
 
 
 @pytest.mark.parametrize("position", [at(100), at(100, 0, replay="x")])

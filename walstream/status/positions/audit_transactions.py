@@ -11,6 +11,7 @@ from walstream.kafka.producer_config import client_properties
 from walstream.kafka.transaction_position import (
     ReplayMark,
     TransactionPosition,
+    decode_position,
     is_before,
     strange,
 )
@@ -40,9 +41,10 @@ def position_of(
     topic = config.positions_topic_of(source)
     client = client_properties(config.producer)
     try:
-        return read_position(client, topic, name.encode(), lambda: False)
+        found = read_position(client, topic, name.encode(), lambda: False)
     except TopicLost:
         return None
+    return None if found is None else decode_position(found)
 
 
 def judged(

@@ -1,0 +1,49 @@
+"""Plan of a producer's Kafka transactions: their names, times, and what they hold."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.kafka.start_report import StartReport
+from walstream.pipeline.ledger import Counted
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPlan:
+    """Settings of one producer's Kafka transactions."""
+
+    id: str  # transactional.id, and key of the position's record
+    others: tuple[str, ...]  # ids whose producers are to write no more
+    topic: str  # of positions
+    interval_s: float
+    timeout_ms: int  # transaction.timeout.ms
+
+    @property
+    def properties(self) -> ClientProperties:
+        """What a producer needs for its transactions."""
+        return {
+            "transactional.id": self.id,
+            "transaction.timeout.ms": self.timeout_ms,
+            # of a record in a transaction: no longer than that lasts
+            "message.timeout.ms": self.timeout_ms,
+        }
+
+
+class PositionBook(Protocol):
+    """What a producer's transactions are made of, and the position that they tell."""
+
+    @property
+    def plan(self) -> TransactionPlan: ...
+
+    def open(self, value: bytes | None, /) -> StartReport:
+        """Take the last position in Kafka, before anything is sent."""
+
+    def is_whole(self, counted: Counted, records: int, /) -> bool:
+        """Return whether so many records are all that it has, or will have."""
+
+    def has_ended(self, counted: Counted, /) -> bool:
+        """Return whether a transaction may end behind it."""
+
+    def position(self, sent: Iterable[Counted], /, *, whole: bool) -> bytes | None:
+        """Return the position of a transaction that has these; None: as before."""
