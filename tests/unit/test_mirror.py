@@ -41,6 +41,14 @@ DRIVEN_BY = {
     "walstream/kafka/position_reader.py": (
         "integration/test_transactional.py: test_an_outbox_event_is_there_once"
     ),
+    "walstream/admin/check/routes.py": (
+        "integration/test_check.py: test_partition_keys_are_cured_as_printed"
+    ),
+    "walstream/sources/kafka/partition_producers.py": (
+        "fault/test_chaining.py: "
+        "test_a_thawed_member_sends_nothing_behind_who_got_its_partitions"
+    ),
+    "walstream/kafka/transaction_plan.py": "unit/kafka/test_transaction_position.py",
     "walstream/kafka/transaction_check.py": (
         "integration/test_check_kafka_rights.py: "
         "test_rights_of_transactions_are_granted_as_printed"

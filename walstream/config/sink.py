@@ -196,7 +196,7 @@ class KafkaSinkConfig(RoutedSink):
         "ends where one of the source ends.",
     )
     positions_topic: SourceTopic = Field(
-        default="walstream-positions.{source}",
+        default="walstream-positions-{source}",
         description="Topic in which each of these transactions says how far it is, "
         "with {source}.",
     )

@@ -6,7 +6,7 @@ from typing import Final
 from walstream.config.librdkafka import whole_number
 from walstream.config.problem import Problem
 from walstream.config.sink import KafkaSinkConfig, Sink
-from walstream.config.source import PostgresSource, Source
+from walstream.config.source import KafkaSource, PostgresSource, Source
 
 _TIMEOUT: Final = "transaction.timeout.ms"
 _DEFAULT_MS: Final = 60_000
@@ -26,10 +26,11 @@ def check_transactional(
 
 def _check_sources(name: str, sources: Mapping[str, Source]) -> Iterator[Problem]:
     for source, found in sources.items():
-        if name in found.sinks and not isinstance(found, PostgresSource):
+        streams = isinstance(found, PostgresSource | KafkaSource)
+        if name in found.sinks and not streams:
             yield Problem(
                 ("sinks", name, "delivery"),
-                f'"transactional" is for changes of PostgreSQL, and sources.{source} is'
+                f'"transactional" is for streams and relays, and sources.{source} is'
                 f" of kind {found.kind}: leave it out, or give that source a sink of"
                 " its own",
             )

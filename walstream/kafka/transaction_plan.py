@@ -31,7 +31,7 @@ class TransactionPlan:
 
 
 class PositionBook(Protocol):
-    """What a producer's transactions are made of, and the position that they tell."""
+    """Content of a producer's transactions, and the position that they tell."""
 
     @property
     def plan(self) -> TransactionPlan: ...

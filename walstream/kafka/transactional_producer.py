@@ -323,9 +323,13 @@ class TransactionalProducer(OrderedProducer):
         """Return False: what is not committed by now is sent again."""
         return False
 
+    def cease(self) -> None:
+        """Let what waits for the coordinator end soon: `close` follows."""
+        self._closing.set()
+
     def close(self, wait_s: float) -> None:
         """Drop what is not committed; the next producer's begin would do it, too."""
-        self._closing.set()
+        self.cease()
         self._thread.shutdown(wait=True)
         is_open = bool(self._batch.shares) and self._failure is None
         super().close(wait_s)

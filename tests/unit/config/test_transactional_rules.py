@@ -6,12 +6,20 @@ from typing import Any
 import pytest
 
 from walstream.config.sink import KafkaSinkConfig
-from walstream.config.source import KafkaSource, PostgresSource, Source
+from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 from walstream.config.transactional_rules import check_transactional
 
 _SERVERS = {"bootstrap.servers": "localhost:9092"}
 _POSTGRES = PostgresSource.model_validate(
     {"kind": "postgres", "dsn": "postgresql://localhost/shop", "sinks": ["k"]}
+)
+_POLLED = SqlSource.model_validate(
+    {
+        "kind": "sql",
+        "url": "postgresql://localhost/shop",
+        "sinks": ["k"],
+        "tables": {"t": {"primary_key": "id"}},
+    }
 )
 _RELAY = KafkaSource.model_validate(
     {"kind": "kafka", "topics": ["up"], "sinks": ["k"], "consumer": _SERVERS}
@@ -57,5 +65,6 @@ def test_what_fits_is_taken() -> None:
     assert problems({"producer": {**_SERVERS, "transaction.timeout.ms": "x"}}) == {}
 
 
-def test_other_sources_are_refused() -> None:
-    assert "is of kind kafka" in problems({}, _RELAY)["delivery"]
+def test_polled_tables_are_refused() -> None:
+    assert "is of kind sql" in problems({}, _POLLED)["delivery"]
+    assert problems({}, _RELAY) == {}

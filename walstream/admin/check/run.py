@@ -14,6 +14,7 @@ from walstream.admin.check import backfill as backfill_checks
 from walstream.admin.check import config_file, debezium_keys, state
 from walstream.admin.check import kafka as chained_checks
 from walstream.admin.check import sql as polled_checks
+from walstream.admin.check.routes import partition_keys, topics_of
 from walstream.admin.check.sinks import ExpectedRecords as WantedTopics
 from walstream.admin.check.sinks import SinkChecks
 from walstream.admin.check.state import StateFolderFacts
@@ -29,14 +30,11 @@ from walstream.config.secret import mask_value
 from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.finding import Finding, Severity, warning
 from walstream.lsn import WAL_PAGE_HEADER
-from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
-from walstream.records.handlers.chain import is_outbox
-from walstream.records.router import Unmapped
 from walstream.service import feature_support
-from walstream.sources.handlers import handler_problems, handler_specs, idle_patterns
+from walstream.sources.handlers import handler_problems, idle_patterns
 from walstream.sources.postgres.publications import read_anew
-from walstream.sources.routers import NotFull, Routers
+from walstream.sources.routers import Routers
 from walstream.status.instance import Streaming, streaming
 from walstream.status.lookup.sql import kept_of
 from walstream.status.sql import (
@@ -179,9 +177,16 @@ class _Checker:
         if self.folder is not None:
             known, damage = state.look_at_source(self.folder / name, "")
         found = [*damage, *chained_checks.inspect(name, source)]
-        for sink, config in Routers(self.config, name).configs.items():
+        routers = Routers(self.config, name)
+        for sink, config in routers.configs.items():
             topics = chained_checks.topics(source, sink, known.topics)
-            wanted = WantedTopics(topics, known.topics, chained=True)
+            wanted = WantedTopics(
+                topics | routers.compacted(sink),
+                known.topics,
+                chained=True,
+                compacted=routers.compacted(sink),
+                ids=source.group,
+            )
             found += self.sinks.look(sink, config, wanted)
         return found
 
@@ -197,9 +202,9 @@ class _Checker:
         ]
         routers = Routers(self.config, name)
         tables = inspection.captured.values()
-        keys, topics, sinks = [*_partition_keys(routers, tables)], [], []
+        keys, topics, sinks = [*partition_keys(routers, tables)], [], []
         for sink, config in routers.configs.items():
-            named, unroutable = _topics(routers, sink, tables)
+            named, unroutable = topics_of(routers, sink, tables)
             topics += unroutable
             if config.on_too_large != "stop":
                 named.add(config.on_too_large)
@@ -210,7 +215,7 @@ class _Checker:
                 oldest_commit=_oldest_commit(known, inspection),
                 single=routers.single(sink),
                 compacted=routers.compacted(sink),
-                slot=source.slot,
+                ids=source.slot,
             )
             sinks += self.sinks.look(sink, config, wanted)
         keys += [
@@ -278,43 +283,6 @@ def _oldest_commit(known: StateFolderFacts, inspection: Inspection) -> float | N
         return None
     waits = position.resume + WAL_PAGE_HEADER < server.flush_lsn
     return known.current_at if waits else None
-
-
-def _partition_keys(
-    routers: Routers, tables: Iterable[TableFacts]
-) -> Iterator[Finding]:
-    for table, problem in routers.problems(tables):
-        subject = f"table {table.full_name}"
-        if isinstance(problem, NotFull):
-            yield Finding.of(problem, "strict", subject)
-            continue
-        yield Finding.of(
-            problem,
-            "partition-key",
-            subject,
-            "a record without its complete key would go to another partition than the "
-            "other records of its row",
-        )
-
-
-def _topics(
-    routers: Routers, sink: str, tables: Iterable[TableFacts]
-) -> tuple[set[str], list[Finding]]:
-    """Name the topics of the tables, and the tables that can have none."""
-    topics, findings = routers.beside(sink), []
-    specs = handler_specs(routers.configs[sink])
-    for table in tables:
-        if is_outbox(specs, table.full_name):
-            continue
-        try:
-            topic = routers[sink].topic(table.schema, table.name)
-        except ConfigError as error:
-            subject = f"table {table.full_name}"
-            code = "strict" if isinstance(error, Unmapped) else "topic-name"
-            findings.append(Finding.of(error, code, subject))
-        else:
-            topics |= {topic} if topic is not None else set()
-    return topics, findings
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class ExpectedRecords:
     chained: bool = False  # they are records of a kafka source
     single: frozenset[str] = frozenset()  # topics that have one partition
     compacted: frozenset[str] = frozenset()  # those that keep the last of each key
-    slot: str = ""  # of a PostgreSQL source
+    ids: str = ""  # with what its transactional ids begin, before a hyphen
 
 
 class SinkChecks:
@@ -54,6 +54,6 @@ class SinkChecks:
             oldest_commit=wanted.oldest_commit,
             polled=wanted.polled,
             chained=wanted.chained,
-            transactions=f"{wanted.slot}-" if sink.is_transactional else "",
+            transactions=f"{wanted.ids}-" if sink.is_transactional else "",
         )
         return checks.inspect(asked, self._clusters[name])

@@ -16,6 +16,8 @@ from walstream.kafka.offsets import Partition
 from walstream.pipeline.shutdown import Stop
 from walstream.sources.kafka.assignment import Assignment, wait_for
 from walstream.sources.kafka.metrics import RelayMetrics
+from walstream.sources.kafka.offset_metadata import read as read_note
+from walstream.sources.kafka.partition_producers import UpstreamPartition
 from walstream.sources.kafka.record_relay import RecordRelay
 from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.sources.kafka.source_topics import ReadTopics
@@ -185,6 +187,15 @@ class Relay:
         self._topics.look_again({place.topic for place in stored})
         self._keep_apart()
         self._holdings.take(stored, self._topics.found)
+        assigned = [self._assigned(place, each) for place, each in stored.items()]
+        for outlet in self._outlets:
+            outlet.take(assigned)
+
+    def _assigned(self, place: Partition, stored: StoredOffset) -> UpstreamPartition:
+        """Return where the group is; where an operator set it nothing is left out."""
+        topic_id = self._topics.found[place.topic].identity
+        is_ours = read_note(stored.note).topic == topic_id != ""
+        return UpstreamPartition(place, topic_id, stored.offset if is_ours else None)
 
     def revoked(self, places: Collection[Partition]) -> None:
         """Deliver and store what was sent of partitions, then let them go."""
@@ -209,6 +220,8 @@ class Relay:
             # else it would come amid what the next member sends of the same
             self._give_up()
             raise Restart("partitions were revoked before everything was delivered")
+        for outlet in self._outlets:
+            outlet.leave(places)
 
     def lost(self, places: Collection[Partition]) -> None:
         """Send nothing more: another member may already send the same."""

@@ -3,7 +3,7 @@
 Which topics those are is `target_topics`' business; sending is the outbox's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.kafka.freeze_clock import TurnClock, stood_still
+from walstream.kafka.offsets import Partition
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.probe import Asking
 from walstream.kafka.producer_config import (
@@ -44,6 +45,10 @@ from walstream.sources.kafka.metrics import (
     Lasting,
 )
 from walstream.sources.kafka.offset_ledger import Portion
+from walstream.sources.kafka.partition_producers import (
+    PartitionProducers,
+    UpstreamPartition,
+)
 from walstream.sources.kafka.target_topics import ANY, TargetTopics
 from walstream.sources.report import SinkReport
 from walstream.telemetry import runtime
@@ -65,23 +70,30 @@ class RelayTarget:
 class RelaySink:
     """One producer's life, and the topics that it writes to."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         name: str,
         config: KafkaSinkConfig,
         router: Router,
         positions: StateStore,
         lasting: Lasting,
+        *,
+        fenced: PartitionProducers | None = None,
     ) -> None:
-        """`lasting` is what earlier outlets of the sink knew."""
+        """`lasting` is what earlier outlets of the sink knew.
+
+        With `fenced` all is written in Kafka transactions.
+        """
         self.name = name
         self._config = config
         self._router = router
         self.verbose = config.verbose
         self._lasting = lasting
-        self._topics = TargetTopics(name, config, positions)
+        compacted = frozenset({fenced.topic} if fenced else ())
+        self._topics = TargetTopics(name, config, positions, compacted)
         self._aims: dict[tuple[Table, int], RelayTarget] = {}
-        self._outbox: OrderedProducer | None = None
+        self._outbox: OrderedProducer | PartitionProducers | None = None
+        self._fenced = fenced
         self._built_for = (0, 0)  # limits that the outbox was built for
         self._clock = TurnClock()
         self._leash = lasting.leash
@@ -106,9 +118,15 @@ class RelaySink:
             }
             properties = producer_properties(given, *self._built_for)
             hurry = hurries(given)
-            self._outbox = OrderedProducer(
-                self.name, properties, self.meter, hurries=hurry
-            )
+            fenced = self._fenced
+            if fenced is None:
+                self._outbox = OrderedProducer(
+                    self.name, properties, self.meter, hurries=hurry
+                )
+            elif fenced.begin(self._topics, properties, self.meter):
+                self._outbox = fenced
+            else:
+                return False
         still_ms = self._clock.turn()
         if still_ms > self._leash.frozen_after_ms and self._outbox.in_flight:
             # the group may have given the partitions to another member meanwhile
@@ -119,6 +137,17 @@ class RelaySink:
             runtime.monotonic(), self.meter.records, self._outbox.in_flight
         )
         return room and self._quota > 0
+
+    def take(self, assigned: Iterable[UpstreamPartition]) -> None:
+        """Begin with partitions that the group assigned."""
+        if self._fenced is not None:
+            for each in assigned:
+                self._fenced.take(each)
+
+    def leave(self, places: Collection[Partition]) -> None:
+        """End with partitions of which all is delivered."""
+        if self._fenced is not None:
+            self._fenced.leave(places)
 
     @property
     def has_room(self) -> bool:
@@ -200,6 +229,8 @@ class RelaySink:
         if topic is None:
             self._drop(aim.table)
             return
+        if self._fenced is not None and self._fenced.has(record):
+            return
         aim.meter.ops += 1
         headers = record.headers
         first = topic.begins(record.partition)
@@ -219,6 +250,8 @@ class RelaySink:
         portion: Portion,
     ) -> None:
         """Send a record that is not an op, with these headers beside its own."""
+        if self._fenced is not None and self._fenced.has(record):
+            return
         partition = record.partition % topic.partitions
         self._put(topic, record, partition, (*record.headers, *headers), portion)
 
@@ -240,9 +273,10 @@ class RelaySink:
         self._quota -= size
         self._window.put(size)
         passed: Headers | None = list(headers) if headers else None
-        self._outbox.put(
-            topic, record.value, record.key, partition, stamp, portion, passed
-        )
+        outbox = self._outbox
+        if isinstance(outbox, PartitionProducers):
+            topic, outbox = outbox.lane(record, topic)
+        outbox.put(topic, record.value, record.key, partition, stamp, portion, passed)
 
     def _check_size(
         self, topic: Topic, record: TopicRecord, headers: Sequence[Header]

@@ -2,7 +2,7 @@
 
 import structlog
 
-from walstream.config import KafkaSource
+from walstream.config import KafkaSinkConfig, KafkaSource
 from walstream.config.tls import confined
 from walstream.errors import ConfigError
 from walstream.kafka.producer_config import queue_within
@@ -14,6 +14,7 @@ from walstream.sources.kafka.metrics import (
     Lasting,
     RelayMetrics,
 )
+from walstream.sources.kafka.partition_producers import PartitionProducers
 from walstream.sources.kafka.relay import Relay
 from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.sources.kafka.source_topics import ReadTopics
@@ -59,6 +60,7 @@ class KafkaRunner:
                 self._routers[name],
                 self._positions,
                 self._lasting[name],
+                fenced=self._fenced(name, sink),
             )
             for name, sink in configs.items()
         ]
@@ -72,6 +74,13 @@ class KafkaRunner:
             return Relay(topics, form, outlets, self._figures, self._stop).run()
         finally:
             self._figures.write(now=True)
+
+    def _fenced(self, name: str, sink: KafkaSinkConfig) -> PartitionProducers | None:
+        """Return what writes a sink's records in transactions; None: it does not."""
+        if not sink.is_transactional:
+            return None
+        topic = sink.positions_topic_of(self._name)
+        return PartitionProducers(name, sink, self._source.group, topic)
 
     @property
     def flowed(self) -> bool:

@@ -27,6 +27,7 @@ from walstream.sources.sinks import creation
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import TOPIC
 
+_ONE: Final = 1
 ANY: Final = 0  # partitions of a topic that takes records of several topics
 _GROWN: Final = (
     "topic has another number of partitions now: records stay in theirs, and the next "
@@ -41,11 +42,17 @@ class TargetTopics:
     """Finds and creates a sink's topics, by the partitions that they must have."""
 
     def __init__(
-        self, name: str, config: KafkaSinkConfig, positions: StateStore
+        self,
+        name: str,
+        config: KafkaSinkConfig,
+        positions: StateStore,
+        compacted: frozenset[str] = frozenset(),
     ) -> None:
+        """Those that are `compacted` keep the last record of each key."""
         self._name = name
         self._config = config
         self._positions = positions
+        self._compacted = compacted
         self._read: frozenset[str] = frozenset()  # ids of the source's topics
         self._by_partitions: dict[int, Topics] = {}
         self._next_refresh = runtime.monotonic() + _REFRESH_S
@@ -72,6 +79,10 @@ class TargetTopics:
         topic = topics.known[name]
         self._check_loop(topic)
         return topic
+
+    def find_positions(self, name: str) -> Topic | None:
+        """Return the topic of transactions' positions; None: ask again."""
+        return self.find(name, _ONE)
 
     def keep_from(self, identities: Iterable[str]) -> None:
         """Take the ids of the topics that are read: none may be written to."""
@@ -137,7 +148,7 @@ class TargetTopics:
     def _of(self, partitions: int) -> Topics:
         """Return what finds, or creates, topics of so many partitions."""
         if partitions not in self._by_partitions:
-            made = creation(self._config)
+            made = creation(self._config, compacted=self._compacted)
             if partitions != ANY:
                 made = replace(made, partitions=partitions)
             self._by_partitions[partitions] = Topics(

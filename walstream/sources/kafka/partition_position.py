@@ -1,0 +1,99 @@
+"""The position that a relay writes in each of its Kafka transactions.
+
+One of each upstream partition and sink: the offset below which the committed
+transactions have all that the sink is sent of it. A member that gets the partition
+leaves out what lies below, where the group's offset is older. Pure: no clock, no I/O.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import orjson
+
+from walstream.kafka.start_report import StartReport
+from walstream.kafka.transaction_plan import TransactionPlan
+from walstream.pipeline.ledger import Counted
+from walstream.sources.kafka.offset_ledger import Portion
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPosition:
+    """Place up to which one upstream partition is copied."""
+
+    offset: int  # of the next record
+    topic_id: str  # of this very topic: another of its name has other offsets
+
+    def encode(self) -> bytes:
+        """Return the record's value."""
+        return orjson.dumps({"offset": self.offset, "topic_id": self.topic_id})
+
+
+def decode_position(value: bytes) -> PartitionPosition | None:
+    """Return what a record tells; None: nothing that a relay wrote."""
+    try:
+        found = orjson.loads(value)
+        offset, topic_id = found["offset"], found["topic_id"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if type(offset) is not int or type(topic_id) is not str:
+        return None
+    return PartitionPosition(offset, topic_id)
+
+
+class CopiedRecords:
+    """Records of one upstream partition that a sink leaves out, or sends."""
+
+    def __init__(self, plan: TransactionPlan, topic_id: str, begin: int | None) -> None:
+        """Begin at the group's offset; None: nothing that Kafka has counts.
+
+        So it is where an operator set the offset: what is read again is sent again.
+        """
+        self.plan = plan
+        self._topic_id = topic_id
+        self._begin = begin
+        self.until = 0  # records below are there
+        self._last = b""
+
+    def open(self, value: bytes | None) -> StartReport:
+        """Take what Kafka has, before anything is sent; return what to say of it."""
+        found = decode_position(value) if value is not None else None
+        counts = (
+            found is not None
+            and self._begin is not None
+            and found.topic_id == self._topic_id
+            and found.offset > self._begin
+        )
+        if found is None or not counts:
+            return StartReport(
+                "Kafka has nothing beyond the group's offset", self._named
+            )
+        self.until = found.offset
+        said = {"begins": self._begin, "up_to": found.offset}
+        return StartReport("what Kafka has already is left out", self._named | said)
+
+    @property
+    def _named(self) -> dict[str, object]:
+        return {"transactions": self.plan.id}
+
+    def is_whole(self, _counted: Counted, _records: int) -> bool:
+        """Return True: a portion ends where it is, and nothing of it is held then."""
+        return True
+
+    def has_ended(self, _counted: Counted) -> bool:
+        return True
+
+    def position(self, sent: Iterable[Counted], *, whole: bool) -> bytes | None:
+        """Return the position of a Kafka transaction that has these; None: as before.
+
+        Where not all are there whole, it tells nothing.
+        """
+        if not whole:
+            return None
+        ends = [one.end for one in sent if isinstance(one, Portion)]
+        if not ends:
+            return None
+        told = PartitionPosition(max(ends), self._topic_id).encode()
+        if told == self._last:
+            return None
+        self._last = told
+        return told
