@@ -5,17 +5,19 @@ the first one, frozen, may still send when it goes on is docs/high-availability.
 """
 
 import os
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
+import psutil
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.loads.keyed import TABLE, Load
@@ -26,10 +28,11 @@ from tests.support.oracles.op_order import (
     foreign,
     missing,
 )
-from tests.support.oracles.topic_reader import Reader
+from tests.support.oracles.topic_reader import Reader, Record
 from tests.support.programs.verb import verb
 from tests.support.programs.walstream import Walstream
 
+_FREEZES = int(os.environ.get("WALSTREAM_TEST_FREEZES") or 10)
 _TIMEOUT_S = 6
 _SEED = 1
 
@@ -79,9 +82,13 @@ def fenced_pair(
 
 @contextmanager
 def paired(
-    own_postgres: OwnPostgres, kafka: KafkaServer, tmp_path: Path, delivery: str
+    own_postgres: OwnPostgres,
+    kafka: KafkaServer,
+    tmp_path: Path,
+    delivery: str,
+    timeout_s: int = _TIMEOUT_S,
 ) -> Iterator[Pair]:
-    server = own_postgres(wal_sender_timeout=f"{_TIMEOUT_S}s")
+    server = own_postgres(wal_sender_timeout=f"{timeout_s}s")
     database = Database(server)
     database.execute(TABLE)
     prefix = f"test_{token_hex(6)}."
@@ -142,6 +149,66 @@ def test_one_that_is_frozen_writes_nothing_behind_its_successor(
         load.wait_for_more(50)
     fenced_pair.settle()
     assert assert_rewind_and_continue(fenced_pair.reader.records) == 0
+
+
+@pytest.mark.fault_long
+@pytest.mark.takes(900)
+@pytest.mark.parametrize("delivery", ["idempotent", "transactional"])
+def test_many_that_are_frozen_with_a_backlog(
+    delivery: str, own_postgres: OwnPostgres, own_kafka: OwnKafka, tmp_path: Path
+) -> None:
+    """Kafka stands still before each freezes, so that its producer is full.
+
+    How many old records come behind newer ones is printed; none may in transactions.
+    """
+    broker = own_kafka()
+    with paired(own_postgres, broker, tmp_path, delivery, timeout_s=3) as pair:
+        with Load(pair.database.dsn, _SEED) as load:
+            for cycle in range(_FREEZES):
+                load.wait_for_more(50)
+                broker.freeze()
+                load.wait_for_more(200)
+                group(pair.first, signal.SIGSTOP)
+                assert is_stopped(pair.first)
+                broker.thaw()
+                pair.second.until("streaming", 60)
+                load.wait_for_more(50)
+                group(pair.first, signal.SIGCONT)
+                assert pair.first.wait() == 3, (cycle, pair.first.text)
+                pair.first, pair.second = pair.second, pair.first
+                shutil.rmtree(pair.second.state)  # its position is an old one
+                pair.second.start("--adopt-slot").until("trying again")
+        pair.settle()
+        late, repeats = behind(pair.reader.records)
+        print(f"{delivery}: {late} late of {repeats} repeats")  # noqa: T201
+        if delivery == "transactional":
+            assert repeats == 0
+            assert assert_rewind_and_continue(pair.reader.records) == 0
+
+
+def is_stopped(walstream: Walstream) -> bool:
+    """Return whether supervisor and worker stand still."""
+    family = [psutil.Process(walstream.pid), *psutil.Process(walstream.pid).children()]
+    wait_until(
+        lambda: all(one.status() == psutil.STATUS_STOPPED for one in family),
+        10,
+        "it stands still",
+    )
+    return True
+
+
+def behind(records: Iterable[Record]) -> tuple[int, int]:
+    """Count records behind a newer one of their partition, and repeats."""
+    highest: dict[tuple[str, int], tuple[int, int]] = {}
+    seen: set[tuple[str, int, tuple[int, int]]] = set()
+    late = repeats = 0
+    for one in records:
+        where = one.topic, one.partition
+        late += one.name < highest.get(where, one.name)
+        repeats += (*where, one.name) in seen
+        seen.add((*where, one.name))
+        highest[where] = max(one.name, highest.get(where, one.name))
+    return late, repeats
 
 
 @pytest.mark.fault_long
