@@ -15,7 +15,7 @@ from typing import Final
 from bench import drain, latency, outage, programs, results, shown, start
 from bench.drain import Wanted
 from bench.place import servers
-from bench.programs import variants
+from bench.programs import Variant, variants
 from bench.results import Document
 from bench.shapes import SHAPES
 
@@ -38,7 +38,9 @@ SIZES: Final = {
     "mixed": Size(500_000, 100_000),
     "tables": Size(500_000, 100_000),
     "huge": Size(10_000_000, 1_000_000),
+    "delivery": Size(2_000_000, 300_000),
     "latency": Size(60, 10),  # seconds of each run
+    "delivery-latency": Size(60, 10),  # likewise
     "start": Size(5, 3),  # starts
     "backfill": Size(2_000_000, 300_000),
     "poll": Size(2_000_000, 200_000),
@@ -95,6 +97,11 @@ def _parsed() -> argparse.Namespace:
     return wanted
 
 
+def deliveries() -> list[Variant]:
+    """Give each delivery, in the fastest form."""
+    return [variants()[0], programs.transactional()]
+
+
 def order(profile: str, wanted: argparse.Namespace) -> Order:
     """Fill in what was not said."""
     size = SIZES[profile]
@@ -123,6 +130,8 @@ def _drain(order: Order) -> Document:
     if order.profile == "debezium":  # the same envelope on both sides
         forms = [variants()[0], programs.envelopes()]
         wanted = Wanted(order.runs, forms, order.debezium, envelopes=True)
+    if order.profile == "delivery":
+        wanted = Wanted(order.runs, deliveries(), debezium=False)
     with servers(order.rows, partitions) as place:
         figures = drain.measure(place, shape, wanted, _say)
     return results.save(order.profile, figures, vars(order), small=order.small)
@@ -133,6 +142,13 @@ def _latency(order: Order) -> Document:
         seconds, debezium = order.rows, order.debezium
         wanted = Wanted(order.runs, variants()[:1], debezium)
         figures = latency.measure(place, seconds, wanted, _say)
+    return results.save(order.profile, figures, vars(order), small=order.small)
+
+
+def _delivery_latency(order: Order) -> Document:
+    with servers(100_000, order.partitions) as place:
+        wanted = Wanted(order.runs, deliveries(), debezium=False)
+        figures = latency.measure(place, order.rows, wanted, _say)
     return results.save(order.profile, figures, vars(order), small=order.small)
 
 
@@ -163,6 +179,7 @@ def _module(order: Order) -> Document:
 
 _RUN: Final[dict[str, Callable[[Order], Document]]] = {
     "latency": _latency,
+    "delivery-latency": _delivery_latency,
     "start": _start,
     "outage": _outage,
     "backfill": _module,

@@ -143,6 +143,8 @@ def walstream(backlog: Backlog, run: int, variant: Variant) -> Figure:
         wait(backlog, _SENT, name, program)  # asks no broker that has work to do
         while topic.held() < rows and program.running:
             time.sleep(_LOOK_EVERY_S)
+        if variant.transactional:  # markers take offsets, too
+            wait(backlog, _CONFIRMED, name, program)
         took = time.perf_counter() - began
         figure = Figure(program.age_s, took, rows / took)
         program.complete(figure, rows)

@@ -15,6 +15,7 @@ from walstream.testing.servers.port import free_port
 LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
 COMPILED, PURE = "walstream, compiled", "walstream, pure"
 ENVELOPES: Final = "walstream, format debezium"
+TRANSACTIONAL: Final = "walstream, delivery transactional"
 OURS: Final = (COMPILED, PURE)  # the faster one first
 PUBLICATION: Final = "walstream"
 _AS_PEER: Final = """
@@ -32,6 +33,7 @@ class Variant:
     short: str  # in names of slots, topics and files
     environment: dict[str, str] = field(default_factory=dict)
     envelopes: bool = False  # format debezium, else op
+    transactional: bool = False  # in Kafka's transactions
 
 
 def variants() -> list[Variant]:
@@ -46,6 +48,14 @@ def envelopes() -> Variant:
     """Give the fastest form, writing what Debezium writes."""
     fastest = variants()[0]
     return Variant(ENVELOPES, "envelopes", fastest.environment, envelopes=True)
+
+
+def transactional() -> Variant:
+    """Give the fastest form, writing in Kafka's transactions."""
+    fastest = variants()[0]
+    return Variant(
+        TRANSACTIONAL, "transactional", fastest.environment, transactional=True
+    )
 
 
 def version() -> str:
@@ -95,6 +105,7 @@ sinks = ["kafka"]
 kind = "kafka"
 topic = "{name}.{{schema}}.{{table}}"
 format = "{"debezium" if variant.envelopes else "op"}"
+delivery = "{"transactional" if variant.transactional else "idempotent"}"
 [sinks.kafka.producer]
 "bootstrap.servers" = "{place.kafka.bootstrap}"
 {_AS_PEER if variant.envelopes else ""}""")
