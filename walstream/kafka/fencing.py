@@ -31,6 +31,24 @@ TRANSACTION: Final[ClientProperties] = {
 """What a producer needs beside its transactional.id."""
 
 
+def successor(given: ClientProperties, name: str) -> Producer:
+    """Make a producer that takes over a transactional.id by `init_transactions`.
+
+    With an operator's producer properties; it is to send nothing.
+    """
+    properties = producer_properties(
+        {**given, **TRANSACTION}, DEFAULT_LIMIT, DEFAULT_LIMIT
+    )
+    return Producer(
+        {
+            **prepared(properties),
+            "transactional.id": name,
+            "error_cb": lambda _error: None,
+        },
+        logger=logging.getLogger("librdkafka"),
+    )
+
+
 def fence(
     given: ClientProperties, ids: Iterable[str], stopped: Callable[[], bool]
 ) -> None:
@@ -39,21 +57,10 @@ def fence(
     With an operator's producer properties. Nothing of an older producer of theirs is
     written behind what is written after this.
     """
-    properties = producer_properties(
-        {**given, **TRANSACTION}, DEFAULT_LIMIT, DEFAULT_LIMIT
-    )
 
     def take(name: str) -> None:
         try:
-            producer = Producer(
-                {
-                    **prepared(properties),
-                    "transactional.id": name,
-                    "error_cb": lambda _error: None,
-                },
-                logger=logging.getLogger("librdkafka"),
-            )
-            producer.init_transactions(_TIMEOUT_S)
+            successor(given, name).init_transactions(_TIMEOUT_S)
         except KafkaException as error:
             raise failure(error.args[0], f"fencing transaction {name!r}") from None
 

@@ -10,6 +10,7 @@ from walstream.kafka.topic_reader import TopicReader
 from walstream.telemetry import runtime
 
 _BACK: Final = (64, 1024, 16_384, 1 << 40)  # offsets before the end, by turns
+_ANSWER_S: Final = 5.0  # of brokers: who closes the sink waits for it
 _READ_S: Final = 30.0
 _POLL_S: Final = 0.2
 
@@ -24,10 +25,11 @@ def read_position(
     """
     place = Partition(topic, 0)
     # the end as it is, not as of the first transaction that is open
-    with TopicReader({**client, "isolation.level": "read_uncommitted"}) as reader:
+    as_it_is = {**client, "isolation.level": "read_uncommitted"}
+    with TopicReader(as_it_is, _ANSWER_S) as reader:
         bounds = reader.bounds([topic])[place]
     begins = [max(bounds.first, bounds.end - back) for back in _BACK]
-    with TopicReader(client) as reader:
+    with TopicReader(client, _ANSWER_S) as reader:
         for begin in dict.fromkeys(begins):
             found = _newest(
                 reader, place, OffsetBounds(begin, bounds.end), key, stopped

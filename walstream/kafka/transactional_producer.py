@@ -20,7 +20,7 @@ from confluent_kafka import KafkaException
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient
 from walstream.kafka.errors import failure
-from walstream.kafka.fencing import fence
+from walstream.kafka.fencing import successor
 from walstream.kafka.ordered_producer import Alone, OrderedProducer
 from walstream.kafka.position_reader import read_position
 from walstream.kafka.topic import Topic
@@ -100,7 +100,9 @@ class TransactionalProducer(OrderedProducer):
 
     def _open(self) -> bytes | None:
         stopped = self._closing.is_set
-        fence(self._given, self._plan.others, stopped)
+        for name in self._plan.others:
+            other = successor(self._given, name)
+            self._until_done(f"fencing {name!r}", other.init_transactions)
         self._until_done("beginning transactions", self._producer.init_transactions)
         key = self._plan.id.encode()
         return read_position(self._client, self._plan.topic, key, stopped)
