@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
@@ -554,3 +554,31 @@ def asked(made: Chain, *words: str, code: int = 0) -> Any:
     ended = cli(made, *words, "--json")
     assert ended.returncode == code, ended.stdout + ended.stderr
     return json.loads(ended.stdout)
+
+
+def test_offsets_that_an_operator_set_are_copied_again(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    """In transactions, too: Kafka's position would leave out what it covers."""
+    topic = f"{topic_prefix}copy.public.item"
+    for number in range(30):
+        feed.insert(number, number % 3)
+    feed.flush()
+    made = chain(sink={"delivery": "transactional"})
+    with made:
+        copy_of(reader, 30, topic)
+        made.kill()  # the group may not know of the last ones
+        made.start().streaming()
+        feed.insert(30, 0)
+        feed.flush()
+        assert len(copy_of(reader, 31, topic)) == 31
+        assert made.terminate() == 0, made.text
+    consumer = Consumer(
+        {"bootstrap.servers": feed.bootstrap, "group.id": f"{topic_prefix}group"}
+    )
+    where = [TopicPartition(feed.topic, number, 0) for number in range(3)]
+    consumer.commit(offsets=where, asynchronous=False)
+    consumer.close()
+    with made:
+        assert len(copy_of(reader, 62, topic)) == 62
+        assert made.terminate() == 0, made.text
