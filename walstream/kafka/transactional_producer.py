@@ -89,8 +89,9 @@ class TransactionalProducer(OrderedProducer):
         self._turns = False  # does the first that is held begin the next one?
         self._parts = False  # does it end within a transaction of the source?
         self._said_parts: Counted | None = None
-        self._thread = runtime.thread_pool(1, thread_name_prefix="transactions")
-        self._opening: Future[Any] | None = self._thread.submit(self._open)
+        # not `_thread`, which compiled is a word of C
+        self._waiter = runtime.thread_pool(1, thread_name_prefix="transactions")
+        self._opening: Future[Any] | None = self._waiter.submit(self._open)
         self._ending: Future[Any] | None = None
 
     @property
@@ -287,7 +288,7 @@ class TransactionalProducer(OrderedProducer):
                 return False
         self._due = runtime.monotonic() + self._plan.interval_s
         commit = self._producer.commit_transaction
-        self._ending = self._thread.submit(
+        self._ending = self._waiter.submit(
             self._until_done, "committing a transaction", commit
         )
         return False
@@ -332,7 +333,7 @@ class TransactionalProducer(OrderedProducer):
     def close(self, wait_s: float) -> None:
         """Drop what is not committed; the next producer's begin would do it, too."""
         self.cease()
-        self._thread.shutdown(wait=True)
+        self._waiter.shutdown(wait=True)
         is_open = bool(self._batch.shares) and self._failure is None
         super().close(wait_s)
         if is_open and not self._trouble.is_on:
