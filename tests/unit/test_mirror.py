@@ -48,6 +48,9 @@ DRIVEN_BY = {
         "fault/test_chaining.py: "
         "test_a_thawed_member_sends_nothing_behind_who_got_its_partitions"
     ),
+    "walstream/kafka/transaction_batch.py": (
+        "integration/test_transactional.py: test_a_transaction_in_parts_is_there_once"
+    ),
     "walstream/kafka/transaction_plan.py": "unit/kafka/test_transaction_position.py",
     "walstream/kafka/transaction_check.py": (
         "integration/test_check_kafka_rights.py: "

@@ -20,10 +20,11 @@ from confluent_kafka import KafkaException
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient
 from walstream.kafka.errors import failure
-from walstream.kafka.fencing import successor
+from walstream.kafka.fencing import answered, successor
 from walstream.kafka.ordered_producer import Alone, OrderedProducer
 from walstream.kafka.position_reader import read_position
 from walstream.kafka.topic import Topic
+from walstream.kafka.transaction_batch import TransactionBatch, TransactionShare
 from walstream.kafka.transaction_plan import PositionBook
 from walstream.pipeline.ledger import Counted
 from walstream.records.record_size import Headers
@@ -31,27 +32,11 @@ from walstream.telemetry import runtime
 from walstream.telemetry.fields import SINK
 from walstream.telemetry.meter import SinkMeter
 
-_TRY_S: Final = 1.0  # one attempt of a call that waits for the coordinator
+_TURNS: Final = 4  # times as long as a turn took, records are gathered
+_MOST_S: Final = 2.0
+_WAIT_S: Final = 0.003  # nothing else is to be done while a transaction ends
+_ABORT_S: Final = 1.0
 _log = structlog.get_logger()
-
-
-class _Batch(Counted):
-    """One Kafka transaction: `undelivered` are its own records on their way."""
-
-    __slots__ = ("began", "is_sealed", "shares")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.began = 0.0  # when its first record came
-        self.is_sealed = False  # has it the position?
-        self.shares: dict[Counted, int] = {}  # its records, in order of the source
-
-    def is_whole(self, book: PositionBook) -> bool:
-        """Return whether all of its shares are whole."""
-        for counted, records in reversed(self.shares.items()):
-            if not book.is_whole(counted, records):
-                return False
-        return True
 
 
 class TransactionalProducer(OrderedProducer):
@@ -84,8 +69,11 @@ class TransactionalProducer(OrderedProducer):
         self._plan = plan
         self._part_after_s = plan.timeout_ms / 2000
         self._closing = runtime.event()
-        self._batch = _Batch()
+        self._batch = TransactionBatch()
         self._due = 0.0  # when the next Kafka transaction may end
+        self._turned_at = 0.0  # when nothing more went into it
+        self._current: Counted | None = None  # whose share is open
+        self._share = TransactionShare()
         self._turns = False  # does the first that is held begin the next one?
         self._parts = False  # does it end within a transaction of the source?
         self._said_parts: Counted | None = None
@@ -103,22 +91,10 @@ class TransactionalProducer(OrderedProducer):
         stopped = self._closing.is_set
         for name in self._plan.others:
             other = successor(self._given, name)
-            self._until_done(f"fencing {name!r}", other.init_transactions)
-        self._until_done("beginning transactions", self._producer.init_transactions)
-        key = self._plan.id.encode()
-        return read_position(self._client, self._plan.topic, key, stopped)
-
-    def _until_done(self, doing: str, call: Callable[[float], object]) -> None:
-        """Call it until it has an answer; raise what it fails with for good."""
-        while not self._closing.is_set():
-            try:
-                call(_TRY_S)
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    raise failure(error.args[0], doing) from error
-            else:
-                return
-        raise Transient(f"{doing}: the sink was closed")
+            answered("fencing", other.init_transactions, stopped)
+        answered("beginning transactions", self._producer.init_transactions, stopped)
+        plan = self._plan
+        return read_position(self._client, plan.topic, plan.id.encode(), stopped)
 
     def serve(self, *, busy: bool = False) -> bool:
         """Do as any producer does; end the Kafka transaction when it is time."""
@@ -132,7 +108,7 @@ class TransactionalProducer(OrderedProducer):
         batch = self._batch
         if not batch.shares:
             return room
-        if self._turns:
+        if self._turns or batch.is_sealed:
             return self._end(whole=True)
         now = runtime.monotonic()
         if self._parts or now - batch.began >= self._part_after_s:
@@ -153,6 +129,8 @@ class TransactionalProducer(OrderedProducer):
             opening, self._opening = self._opening, None
             self._take(opening.result())
         elif self._ending is not None:
+            with contextlib.suppress(TimeoutError):
+                self._ending.exception(_WAIT_S)
             if not self._ending.done():
                 return False
             ending, self._ending = self._ending, None
@@ -167,10 +145,14 @@ class TransactionalProducer(OrderedProducer):
 
     def _settle(self) -> None:
         """Count as delivered what is committed."""
-        batch, self._batch = self._batch, _Batch()
-        for transaction, count in batch.shares.items():
-            transaction.undelivered -= count
+        batch, self._batch = self._batch, TransactionBatch()
+        for transaction, share in batch.shares.items():
+            transaction.undelivered -= share.records
         self._turns = self._parts = False
+        # while there is a backlog the next one gathers more than the turn costs
+        now = runtime.monotonic()
+        turn_s = min((now - self._turned_at) * _TURNS, _MOST_S)
+        self._due = max(self._due, now + turn_s)
         if self._trouble.is_on:
             self._trouble.end()
 
@@ -189,6 +171,22 @@ class TransactionalProducer(OrderedProducer):
         if self._failure is not None:
             return
         self._fresh = True
+        if transaction is self._current and not (
+            self._held or (topic.unproven and partition in topic.unproven)
+        ):
+            report = self._callback
+            try:
+                # by position: keywords cost a third of the call
+                name = topic.name
+                self._produce(
+                    name, value, key, partition, report, None, timestamp_ms, headers
+                )
+            except (BufferError, KafkaException):
+                pass  # the careful way tells which
+            else:
+                self._batch.undelivered += 1
+                self._share.records += 1
+                return
         record = topic, value, key, partition, timestamp_ms, headers
         if self._held or not self._produce_in(transaction, *record):
             self._held.append(partial(self._produce_in, transaction, *record))
@@ -207,8 +205,7 @@ class TransactionalProducer(OrderedProducer):
         transaction.undelivered += 1
         if self._failure is not None:
             return
-        self._fresh = True
-        alone = Alone()
+        self._fresh, alone = True, Alone()
         alone.produce = partial(
             self._produce_in,
             transaction,
@@ -237,18 +234,19 @@ class TransactionalProducer(OrderedProducer):
 
         False: it has to wait, as for the next Kafka transaction.
         """
-        if self._opening is not None or self._ending is not None:
-            return False
         batch = self._batch
-        count = batch.shares.get(transaction)
-        if count is None:
+        if self._opening is not None or self._ending is not None or batch.is_sealed:
+            return False
+        share = batch.shares.get(transaction)
+        if share is None:
             if batch.shares:
                 if self._turns or self._ends_before(batch):
-                    self._turns = True
+                    self._turn()
                     return False
             elif not self._begin(batch):
                 return True  # it failed: all comes again
-            count = batch.shares[transaction] = 0
+            share = batch.shares[transaction] = TransactionShare()
+        self._current, self._share = transaction, share
         report = self._callback
         if alone is not None:
             report = partial(alone.report, report)
@@ -257,16 +255,22 @@ class TransactionalProducer(OrderedProducer):
         ):
             return False
         batch.undelivered += 1
-        batch.shares[transaction] = count + 1
+        share.records += 1
         return True
 
-    def _ends_before(self, batch: _Batch) -> bool:
+    def _turn(self) -> None:
+        """Put nothing more into this Kafka transaction: the next one begins."""
+        if not self._turns:
+            self._turns = True
+            self._turned_at = runtime.monotonic()
+
+    def _ends_before(self, batch: TransactionBatch) -> bool:
         """Return whether it ends before another transaction of the source begins."""
         last = next(reversed(batch.shares))
         ended = self._book.has_ended(last)
         return ended and (self._parts or runtime.monotonic() >= self._due)
 
-    def _begin(self, batch: _Batch) -> bool:
+    def _begin(self, batch: TransactionBatch) -> bool:
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -279,6 +283,8 @@ class TransactionalProducer(OrderedProducer):
     def _end(self, *, whole: bool) -> bool:
         """End the Kafka transaction, once all of it arrived; there is no room then."""
         batch = self._batch
+        if batch.undelivered:
+            self._poll(_WAIT_S)
         if batch.undelivered or self._failure is not None:
             return False
         if not batch.is_sealed:
@@ -286,17 +292,20 @@ class TransactionalProducer(OrderedProducer):
                 raise Restart("records came behind the end of a transaction: a defect")
             if not self._seal(batch, whole=whole) or batch.undelivered:
                 return False
-        self._due = runtime.monotonic() + self._plan.interval_s
-        commit = self._producer.commit_transaction
+        now = runtime.monotonic()
+        self._turned_at = self._turned_at if self._turns else now
+        self._due = now + self._plan.interval_s
+        commit, stopped = self._producer.commit_transaction, self._closing.is_set
         self._ending = self._waiter.submit(
-            self._until_done, "committing a transaction", commit
+            answered, "committing a transaction", commit, stopped
         )
         return False
 
-    def _seal(self, batch: _Batch, *, whole: bool) -> bool:
+    def _seal(self, batch: TransactionBatch, *, whole: bool) -> bool:
         """Put the position into it, which is the last of its records; False: later."""
         position = self._book.position(batch.shares, whole=whole)
         batch.is_sealed = True
+        self._current = None  # nothing more goes into it
         if position is None:
             return True
         if not whole:
@@ -311,7 +320,7 @@ class TransactionalProducer(OrderedProducer):
             return False
         return True
 
-    def _say_parts(self, batch: _Batch) -> None:
+    def _say_parts(self, batch: TransactionBatch) -> None:
         last = next(reversed(batch.shares))
         if last is not self._said_parts:
             self._said_parts = last
@@ -338,4 +347,4 @@ class TransactionalProducer(OrderedProducer):
         super().close(wait_s)
         if is_open and not self._trouble.is_on:
             with contextlib.suppress(KafkaException):
-                self._producer.abort_transaction(_TRY_S)
+                self._producer.abort_transaction(_ABORT_S)
