@@ -33,11 +33,16 @@ def bytea(write: WriteBytes) -> Render:
     r"""Return what writes a bytea, which PostgreSQL prints as `\x00ff`."""
 
     def render(text: str) -> str:
-        if text[:2] != "\\x":
-            raise ValueError("not a bytea")
-        return write(bytes.fromhex(text[2:]))
+        return write(bytea_bytes(text))
 
     return render
+
+
+def bytea_bytes(text: str) -> bytes:
+    """Return what a bytea holds."""
+    if text[:2] != "\\x":
+        raise ValueError("not a bytea")
+    return bytes.fromhex(text[2:])
 
 
 def opaque(write: WriteBytes, shape: Render | None = None) -> Render:

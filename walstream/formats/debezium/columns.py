@@ -34,6 +34,7 @@ _FORMS: Final[Mapping[Callable[[str], str], int]] = {
 """Renderers that are called by name: compiled, by way of a list costs as much again."""
 
 Lost = Callable[[str], None]
+Writers = Mapping[int, Callable[[str], object]]
 
 
 class TableColumns:
@@ -67,13 +68,14 @@ class TableColumns:
         self._check_names()
         self._renders = [found.render for found in self.types.values()]
         self._forms = bytes(_FORMS.get(render, _OTHER) for render in self._renders)
-        self._width = len(table.columns)
-        self._all = len(self.types) == self._width
-        self._indexes = list(self.types)
+        self.width = len(table.columns)
+        self._all = len(self.types) == self.width
+        self.indexes = list(self.types)
         self._parts = _parts([name for name, _ in self.fields.values()])
-        self._empty = [
+        self.empty = [
             self._empty_of(index, schema) for index, (_, schema) in self.fields.items()
         ]
+        """JSON of what stands for a null, by place."""
         self.texts = frozenset(i for i, found in self.types.items() if found.text)
 
     def _check_names(self) -> None:
@@ -103,11 +105,12 @@ class TableColumns:
         A column may be NOT NULL since the row was written, and a large value may be
         gone when it is read for a key change: readers refuse a null there.
         """
-        if not self._is_required(index):
+        if not self.is_required(index):
             return _NULL
         return schema.default or self.types[index].empty
 
-    def _is_required(self, index: int) -> bool:
+    def is_required(self, index: int) -> bool:
+        """Return whether a column's values are never null."""
         return facts_of(self.table, index).not_null or index in self.table.key
 
     def schema(self, name: str) -> Schema:
@@ -119,15 +122,15 @@ class TableColumns:
         if op.absent:
             return self._write_absent(op, row)
         values = cast("Sequence[Any]", row)
-        if len(values) != self._width:
+        if len(values) != self.width:
             raise self.refused(op, row)
         if not self._all:
-            values = [values[index] for index in self._indexes]
+            values = [values[index] for index in self.indexes]
         parts = self._parts.copy()
         try:
             for place, value in enumerate(values):
                 if value is None:
-                    written = self._empty[place]
+                    written = self.empty[place]
                 elif (form := self._forms[place]) == _TEXT:
                     written = json_text(value)
                 elif form == _INTEGER:
@@ -142,12 +145,12 @@ class TableColumns:
     def _write_absent(self, op: ReplicationOp, row: Row) -> str:
         """Write a row that lacks some value."""
         parts = self._parts.copy()
-        for place, index in enumerate(self._indexes):
+        for place, index in enumerate(self.indexes):
             value = row[index]
             if value is UNCHANGED:
                 written = self._unavailable(index, place)
             elif value is None or isinstance(value, NotSent):
-                written = self._empty[place]
+                written = self.empty[place]
             else:
                 try:
                     written = self._renders[place](value)
@@ -161,23 +164,29 @@ class TableColumns:
         if shown is not None:
             return shown
         self.lost[self.table.columns[index], UNSENT] += 1
-        return self._empty[place]
+        return self.empty[place]
 
-    def refused(self, op: ReplicationOp, row: Row) -> WalstreamError:
-        """Find the column whose text is not one of its type, without its value."""
+    def refused(
+        self, op: ReplicationOp, row: Row, writers: Writers | None = None
+    ) -> WalstreamError:
+        """Find the column whose text is not one of its type, without its value.
+
+        `writers` are those of another encoding.
+        """
         at = f"({show(op.lsn)}, {op.seq_id})"
-        if len(row) != self._width:
+        if len(row) != self.width:
             return WalstreamError(
                 f"a row of table {self.table.full_name!r}, op {at}, has {len(row)} "
-                f"values for {self._width} columns",
+                f"values for {self.width} columns",
                 hint="report this with the server's version",
             )
         for index, found in self.types.items():
             value = row[index]
             if value is None or isinstance(value, NotSent):
                 continue
+            write = writers[index] if writers is not None else found.render
             try:
-                found.render(value)
+                write(value)
             except (TypeError, ValueError) as error:
                 what = error if isinstance(error, ValueError) else "no text"
                 name = self.table.columns[index]

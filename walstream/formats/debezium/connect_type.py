@@ -9,6 +9,8 @@ from walstream.formats.debezium.connect import Schema
 from walstream.formats.debezium.json_text import json_text
 
 Render = Callable[[str], str]
+RawBytes = Callable[[str], bytes | None]
+"""None: the value has no form, which is counted."""
 
 DATA: Final = "io.debezium.data."
 TIME: Final = "io.debezium.time."
@@ -24,6 +26,9 @@ class ConnectType:
     empty: str  # JSON of a value that is NOT NULL and was not sent
     unavailable: str | None = None  # JSON of an unchanged TOAST value; None: no form
     text: bool = False  # is each value the JSON text of just PostgreSQL's text?
+    raw: "RawBytes | None" = None  # of bytes: what `render` writes in base64
+    item: "ConnectType | None" = None  # of an array of PostgreSQL's
+    delimiter: str = ","
 
 
 def integer(text: str) -> str:

@@ -80,14 +80,15 @@ class DebeziumKey:
                 parts.append(f"{name}null")
                 continue
             if isinstance(value, NotSent):
-                raise self._unsent(op, index)
+                raise self.unsent(op, index)
             try:
                 parts.append(name + render(value))
             except (TypeError, ValueError):
                 raise self._columns.refused(op, row) from None
         return parts[0] if len(parts) == 1 else ",".join(parts)
 
-    def _unsent(self, op: ReplicationOp, index: int) -> HistoryError:
+    def unsent(self, op: ReplicationOp, index: int) -> HistoryError:
+        """Return what is raised where a column of the key was not sent."""
         table = self._columns.table
         return HistoryError(
             f"table {table.full_name!r}, {op.kind.value.lower()} at ({show(op.lsn)}, "

@@ -1,6 +1,6 @@
 """numeric and money: exact digits, as Connect's Decimal, as texts or as doubles."""
 
-from binascii import b2a_base64
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
@@ -54,6 +54,22 @@ def fixed(scale: int, lost: Lost) -> Render:
         return _special(text, lost) if unscaled is None else f'"{base64(unscaled)}"'
 
     return render
+
+
+def unscaled(scale: int, lost: Lost) -> Callable[[str], bytes | None]:
+    """Return what reads the bytes that `fixed` writes."""
+    render = fixed(scale, lost)
+
+    def read(text: str) -> bytes | None:
+        whole, _, decimals = text.partition(".")
+        digits = whole + decimals
+        if len(decimals) == scale and digits.isdecimal() and len(digits) < _LONGEST:
+            number = int(digits)
+            return number.to_bytes((number.bit_length() >> 3) + 1, "big")
+        written = render(text)
+        return None if written == "null" else a2b_base64(written[1:-1])
+
+    return read
 
 
 def _scaled(digits: str, missing: int) -> str:

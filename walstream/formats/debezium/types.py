@@ -107,13 +107,16 @@ class ConnectTypes:
             return None
         known = element.oid in _OPTIONAL_ITEMS or element.name in _OPTIONAL_NAMED
         schema = connect.array(item.schema.as_optional() if known else item.schema)
-        render = composite_text.array(item.render, ";" if element.oid == _BOX else ",")
+        delimiter = ";" if element.oid == _BOX else ","
+        render = composite_text.array(item.render, delimiter)
         placeholder = self._placeholder.array(
             element.oid,
             as_bytes=self._as_bytes,
             as_days=self._options.time not in {"isostring", "connect"},
         )
-        return ConnectType(schema, render, "[]", placeholder)
+        return ConnectType(
+            schema, render, "[]", placeholder, item=item, delimiter=delimiter
+        )
 
     def _enum(self, names: tuple[str, ...], lost: Lost) -> ConnectType:
         labels = frozenset(names)
@@ -128,7 +131,8 @@ class ConnectTypes:
 
     def bytea(self, _modifier: int, _lost: Lost) -> ConnectType:
         shown = self._placeholder.base64 if self._as_bytes else self._placeholder.text
-        return ConnectType(self._bytes, binary.bytea(self._write), '""', shown)
+        raw = binary.bytea_bytes if self._as_bytes else None
+        return ConnectType(self._bytes, binary.bytea(self._write), '""', shown, raw=raw)
 
     def numeric(self, modifier: int, lost: Lost) -> ConnectType:
         mode = self._options.decimal
@@ -141,7 +145,8 @@ class ConnectTypes:
             render = numeric.variable(lost)
             return ConnectType(VARIABLE, render, render("0"))
         schema = decimal(scale, numeric.precision_of(modifier))
-        return ConnectType(schema, numeric.fixed(scale, lost), '"AA=="')
+        raw = numeric.unscaled(scale, lost)
+        return ConnectType(schema, numeric.fixed(scale, lost), '"AA=="', raw=raw)
 
     def money(self, _modifier: int, lost: Lost) -> ConnectType:
         digits = self._options.money_digits

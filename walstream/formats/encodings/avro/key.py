@@ -1,0 +1,57 @@
+"""Keys of records in Avro; headers have them in JSON, as Connect writes those."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from walstream.formats.debezium.key import DebeziumKey
+from walstream.formats.debezium.options import DebeziumOptions
+from walstream.formats.encodings.avro import tree
+from walstream.formats.encodings.avro.columns import AvroColumns
+from walstream.formats.encodings.avro.schema_text import avro_schema
+from walstream.op import Kind, ReplicationOp
+from walstream.row import NotSent
+
+_TRUNCATE: Final = Kind.TRUNCATE
+
+
+class AvroKey(DebeziumKey):
+    """Writes the keys of one table: of the columns at `indexes`, or none."""
+
+    def __init__(
+        self, rows: AvroColumns, options: DebeziumOptions, indexes: Sequence[int]
+    ) -> None:
+        super().__init__(rows.columns, options, indexes)
+        self.schema_text = avro_schema(self.schema)
+        self.head = b""
+        """What stands before each key: the id that a registry gives to the text."""
+        self._rows = rows
+        fields = rows.columns.fields
+        self._fields_of = [
+            (index, rows.writers[index], *tree.branches(fields[index][1]))
+            for index in indexes
+        ]
+
+    def render(self, op: ReplicationOp) -> bytes | None:
+        """Write the key of an op's record: of its new row, or of a deleted one."""
+        if not self.indexes or op.kind is _TRUNCATE:
+            return None
+        row = op.new or op.old or ()
+        parts = [self.head]
+        for index, write, before, null in self._fields_of:
+            value = row[index]
+            written: bytes | None = None
+            if isinstance(value, NotSent):
+                raise self.unsent(op, index)
+            if value is not None:
+                try:
+                    written = write(value)
+                except (AttributeError, TypeError, ValueError):
+                    raise self._rows.refused(op, row) from None
+            if written is not None:
+                parts.append(before)
+                parts.append(written)
+            elif null:
+                parts.append(null)
+            else:
+                raise self._rows.refused(op, row)
+        return b"".join(parts)
