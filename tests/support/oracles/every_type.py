@@ -1,7 +1,13 @@
-"""A table with a column of each type that the Debezium formats have, and rows of it."""
+"""A table with a column of each type that the Debezium formats have, and rows of it.
 
+`python -m tests.support.oracles.every_type` prints them as JSON, and a record of each
+kind that a real Debezium wrote: tests/data/debezium/Avro.java makes Avro of that.
+"""
+
+import json
 from typing import Any, Final, NamedTuple
 
+from tests.support.oracles.debezium import golden
 from walstream.formats.debezium import DebeziumOptions, EnvelopeEncoder, SinkTurn
 from walstream.formats.debezium.pg_type import ELEMENTS
 from walstream.op import ColumnFacts, Kind, ReplicationOp, Table
@@ -127,6 +133,13 @@ MODES: Final[tuple[dict[str, Any], ...]] = tuple(
     for number in range(12)
 )
 """Options, so that each mode is in one."""
+ORACLE_MODES: Final = 6
+"""So many of them are enough for that."""
+OF_DEBEZIUM: Final = (
+    "__debezium-heartbeat.dbz",
+    *("dbz.message", "dbz.transaction", "dbz.public.full_", "dbz.public.nopk"),
+)
+"""Topics whose first record is given to the oracle, too."""
 ELEMENT_OIDS: Final = {"_mood": _FIRST + 8, "_vector": _FIRST + 5}
 
 
@@ -186,10 +199,17 @@ def ops(of: Table) -> list[ReplicationOp]:
 def documents() -> dict[str, list[list[str | None]]]:
     """Return keys and values as JSON with schemas, by topic: what the oracle reads."""
     found: dict[str, list[list[str | None]]] = {}
-    for number in range(len(MODES)):
+    for number in range(ORACLE_MODES):
         for of in tables():
             encoder = EnvelopeEncoder(of, options(number, schemas=True), SinkTurn())
             found[f"m{number}.public.{of.name}"] = [
                 [None, encoder.encode(op).decode()] for op in ops(of)
             ]
+    for topic, records in golden().items():
+        if topic in OF_DEBEZIUM:
+            found[topic] = [[records[0].key, records[0].value]]
     return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(documents()))  # noqa: T201 - tests/data/debezium/Avro.java reads it

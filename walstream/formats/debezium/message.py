@@ -24,10 +24,10 @@ class MessageEncoder:
         self._turn = turn
         self._source = SourceBlock(options, "", "", "false")
         self._write = FORMS[options.binary]
+        self.schemas = key, value = _schemas(options)
         self._key = ('{"prefix":', "}")
         self._open, self._close = "{", "}"
         if options.schemas:
-            key, value = _schemas(options)
             self._key = (f'{{"schema":{key.json()},"payload":{{"prefix":', "}}")
             self._open = f'{{"schema":{value.json()},"payload":{{'
             self._close = "}}"

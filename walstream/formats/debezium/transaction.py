@@ -31,6 +31,7 @@ class TransactionRecords:
             ("data_collections", array(collection.as_optional()).as_optional()),
             ("ts_ms", TIME),
         )
+        self.schemas = key, value
         self._key = _around(key, options)
         self._value = _around(value, options)
 
@@ -67,9 +68,11 @@ class HeartbeatRecords:
     """Writes key and value of a heartbeat."""
 
     def __init__(self, options: DebeziumOptions) -> None:
-        key = _around(_named("ServerNameKey", options, ("serverName", text())), options)
-        self._value = _around(_named("Heartbeat", options, ("ts_ms", TIME)), options)
-        self.key = _within(key, f'{{"serverName":{json_text(options.name)}}}')
+        key = _named("ServerNameKey", options, ("serverName", text()))
+        value = _named("Heartbeat", options, ("ts_ms", TIME))
+        self.schemas = key, value
+        self._value = _around(value, options)
+        self.key = _within(_around(key, options), f'{{"serverName":{json_text(options.name)}}}')
 
     def value(self, millis: int) -> bytes:
         """Write one of that time, milliseconds since 1970."""

@@ -1,0 +1,37 @@
+"""The primitive types, as the specification of Avro writes them."""
+
+import pytest
+
+from walstream.formats.encodings.avro import primitive
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [
+        (0, "00"),
+        (-1, "01"),
+        (1, "02"),
+        (-64, "7f"),
+        (64, "8001"),
+        (8191, "fe7f"),
+        (8192, "808001"),
+        (-8193, "818001"),
+        (2**63 - 1, "feffffffffffffffff01"),
+        (-(2**63), "ffffffffffffffffff01"),
+    ],
+)
+def test_a_long_is_zigzag_in_groups_of_seven_bits(number: int, written: str) -> None:
+    assert primitive.long(number).hex() == written
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 8191, 8192])
+def test_a_text_has_its_size_in_bytes_before_it(size: int) -> None:
+    assert primitive.text("x" * size) == primitive.long(size) + b"x" * size
+    assert primitive.text("é") == b"\x04\xc3\xa9"
+
+
+def test_floating_point_numbers_are_little_endian() -> None:
+    assert primitive.double(1.5).hex() == "000000000000f83f"
+    assert primitive.single(1.5).hex() == "0000c03f"
+    with pytest.raises(ValueError, match="not a number"):
+        primitive.single(1e300)
