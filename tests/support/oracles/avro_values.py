@@ -41,13 +41,15 @@ def meant(schema: Schema, value: Any) -> Any:
         return [meant(schema.items, one) for one in value]
     if schema.keys is not None and schema.values is not None:
         return _map(schema.keys, schema.values, value)
-    if schema.type == "bytes":
+    return _scalar(schema.type, value)
+
+
+def _scalar(kind: str, value: Any) -> Any:
+    if kind == "bytes":
         return b64decode(value)
-    if schema.type == "double":
-        return float(value)
-    if schema.type == "float":
+    if kind == "float":
         return struct.unpack("f", struct.pack("f", float(value)))[0]
-    return value
+    return float(value) if kind == "double" else value
 
 
 def _map(keys: Schema, values: Schema, value: Any) -> Any:

@@ -158,7 +158,9 @@ def _asked_late(table: Table) -> Table:
     """Return a table without the default that Debezium asked for after its renaming."""
     if table.name != "ddl" or table.columns[-1] != "w":
         return table
-    return replace(table, facts=(*table.facts[:-1], replace(table.facts[-1], default=None)))
+    return replace(
+        table, facts=(*table.facts[:-1], replace(table.facts[-1], default=None))
+    )
 
 
 def read(schema: str, data: bytes | None) -> Any:

@@ -187,7 +187,7 @@ class TableColumns:
             write = writers[index] if writers is not None else found.render
             try:
                 write(value)
-            except (TypeError, ValueError) as error:
+            except (AttributeError, TypeError, ValueError) as error:
                 what = error if isinstance(error, ValueError) else "no text"
                 name = self.table.columns[index]
                 return WalstreamError(

@@ -72,7 +72,9 @@ class HeartbeatRecords:
         value = _named("Heartbeat", options, ("ts_ms", TIME))
         self.schemas = key, value
         self._value = _around(value, options)
-        self.key = _within(_around(key, options), f'{{"serverName":{json_text(options.name)}}}')
+        self.key = _within(
+            _around(key, options), f'{{"serverName":{json_text(options.name)}}}'
+        )
 
     def value(self, millis: int) -> bytes:
         """Write one of that time, milliseconds since 1970."""
