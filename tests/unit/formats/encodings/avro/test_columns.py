@@ -66,20 +66,20 @@ def test_a_null_of_a_column_with_a_default_is_null() -> None:
 
 def test_what_was_not_sent_of_a_column_that_is_not_null_is_its_empty_value() -> None:
     made = rows(_needed(20, "int8", "7"), _needed(25, "text"), _needed(701, "float8"))
-    row = ["1", OMITTED, OMITTED, OMITTED]
+    row: list[Any] = ["1", OMITTED, OMITTED, OMITTED]
     assert written(made, row) == {"id": 1, "c0": 7, "c1": "", "c2": "0.0"}
 
 
 def test_an_unchanged_value_is_the_placeholder_or_null_and_counted() -> None:
     made = rows(TEXT, NUMERIC, ColumnFacts(type_oid=17, type_name="bytea"))
-    row = ["1", UNCHANGED, UNCHANGED, UNCHANGED]
+    row: list[Any] = ["1", UNCHANGED, UNCHANGED, UNCHANGED]
     placeholder = {"c0": UNAVAILABLE, "c1": None, "c2": UNAVAILABLE.encode()}
     assert written(made, row) == {"id": 1, **placeholder}
     assert made.columns.lost == {("c1", UNSENT): 1}
 
 
 def test_values_beside_one_that_was_not_sent_are_written() -> None:
-    row = ["1", UNCHANGED, None, "1.5"]
+    row: list[Any] = ["1", UNCHANGED, None, "1.5"]
     found = written(rows(TEXT, TEXT, NUMERIC), row)
     assert (found["c1"], found["c2"]) == (None, {"scale": 1, "value": b"\x0f"})
 
@@ -108,7 +108,7 @@ def test_nulls_in_arrays_of_labels_are_counted_by_column() -> None:
 def test_a_geometry_may_be_null_in_its_schema_where_it_is_not_null() -> None:
     facts = _needed(17_000, "geometry")
     made = rows(facts)
-    row = ["1", OMITTED]
+    row: list[Any] = ["1", OMITTED]
     schema = made.columns.fields[1][1]
     empty = meant(schema, {"wkb": "AQcAAAAAAAAA", "srid": None})
     assert written(made, row)["c0"] == empty
