@@ -1,7 +1,7 @@
-"""What writes the texts of a type as Avro.
+"""Functions that write the texts of a type as Avro.
 
 Each is made of the function that writes them as JSON, so both say the same, count what
-has no form, and refuse what is no text of the type. Frequent types have a shorter way.
+has no form, and refuse the text of another type. Frequent types have a shorter way.
 """
 
 from collections.abc import Callable
