@@ -18,6 +18,12 @@ dstr: decimal string, time connect, interval string, hstore map, binary base64,
 ddbl: decimal double, time isostring, binary hex, include.unknown.datatypes=true,
   schema.name.adjustment.mode=avro
 dus: time adaptive_time_microseconds, binary base64-url-safe
+
+goldavro.json.gz has [key, value] of each record by topic, in base64, of another run of
+the same scripts, by Apicurio's Avro converter 2.6.13.Final (as-confluent,
+use-id=contentId) and otherwise the defaults: first a byte 0 and the number of a schema,
+which is not kept. For such a converter Debezium writes names of fields as Avro allows
+them. The schemas are in avro.json.gz, which Avro.java makes of documents in JSON.
 """
 
 import gzip

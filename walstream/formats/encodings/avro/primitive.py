@@ -4,7 +4,9 @@ from struct import Struct
 from typing import Final
 
 _ONE: Final = tuple(bytes((number,)) for number in range(128))
-_TWO: Final = 1 << 14
+_TWO: Final = 1 << 14  # what so many bytes have no room for
+_FOUR: Final = 1 << 28
+_FIVE: Final = 1 << 35
 _FLOAT: Final = Struct("<f")
 _DOUBLE: Final = Struct("<d")
 
@@ -24,6 +26,16 @@ def long(value: int) -> bytes:
         return _ONE[rest]
     if rest < _TWO:
         return bytes((rest & 127 | 128, rest >> 7))
+    if rest < _FIVE and rest >= _FOUR:  # most LSNs
+        return bytes(
+            (
+                rest & 127 | 128,
+                rest >> 7 & 127 | 128,
+                rest >> 14 & 127 | 128,
+                rest >> 21 & 127 | 128,
+                rest >> 28,
+            )
+        )
     written = bytearray()
     while rest >= 128:  # noqa: PLR2004 - likewise
         written.append(rest & 127 | 128)
