@@ -13,6 +13,7 @@ from walstream.formats.debezium import BACKFILL, BESIDE, EnvelopeEncoder, SinkTu
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.encodings import AvroEnvelope
 from walstream.op import Kind, ReplicationOp, Table
+from walstream.row import OMITTED, UNCHANGED, Row
 
 TABLE = Table("public", "t", ("id", "v"), (0,), (23, 25))
 
@@ -38,6 +39,19 @@ def both(op: ReplicationOp, turn: SinkTurn, snapshot: str = BESIDE, **rest: Any)
     found = comparable(read(avro.schema_text, avro.encode(op)))
     assert found == comparable(meant(other.schema, shown))
     return found
+
+
+@pytest.mark.parametrize("mode", range(len(every_type.MODES)))
+@pytest.mark.parametrize("number", range(3))
+def test_each_type_in_each_mode_says_what_json_says(mode: int, number: int) -> None:
+    table = every_type.tables()[number]
+    width = len(table.columns) - 1
+    made = every_type.ops(table)
+    for value in (UNCHANGED, OMITTED):
+        row: Row = ["3", *([value] * width)]
+        made.append(ReplicationOp(Kind.DELETE, table, 6, 0, row, None, absent=True))
+    for op in made:
+        both(op, SinkTurn(), **every_type.MODES[mode])
 
 
 @pytest.mark.parametrize(
