@@ -141,10 +141,11 @@ def _debezium(variant: str) -> list[object]:
 
 
 def _written(oid: int, modifier: int, text: str, options: dict[str, Any]) -> str:
-    """Write a value of a type as Debezium does, or what it is refused with."""
+    """Write a value of a type as JSON and as Avro, or what it is refused with."""
     from walstream.formats.debezium import DebeziumOptions  # noqa: PLC0415
     from walstream.formats.debezium.pg_type import ELEMENTS, PgType  # noqa: PLC0415
     from walstream.formats.debezium.types import ConnectTypes  # noqa: PLC0415
+    from walstream.formats.encodings.avro.writers import writer  # noqa: PLC0415
 
     element = PgType(ELEMENTS[oid], "", modifier) if oid in ELEMENTS else None
     types = ConnectTypes(DebeziumOptions("app", **options))
@@ -152,9 +153,11 @@ def _written(oid: int, modifier: int, text: str, options: dict[str, Any]) -> str
     if found is None:
         return ""
     try:
-        return found.render(text)
+        shown = found.render(text)
+        data = writer(found, lambda _: None)(text)
     except ValueError as error:
         return f"refused: {error}"
+    return f"{shown} {data!r}"
 
 
 @cache
