@@ -33,6 +33,9 @@ _FORMS: Final[Mapping[Callable[[str], str], int]] = {
 }
 """Renderers that are called by name: compiled, by way of a list costs as much again."""
 
+_UNREADABLE: Final = (AttributeError, TypeError, ValueError)
+"""Raised by renderers of a text of another type, or of what is not a text."""
+
 Lost = Callable[[str], None]
 Writers = Mapping[int, Callable[[str], object]]
 
@@ -138,15 +141,16 @@ class TableColumns:
                 else:
                     written = self._renders[place](value)
                 parts[2 * place + 1] = written
-        except (TypeError, ValueError):
+        except _UNREADABLE:
             raise self.refused(op, row) from None
         return "".join(parts)
 
     def _write_absent(self, op: ReplicationOp, row: Row) -> str:
         """Write a row that lacks some value."""
         parts = self._parts.copy()
+        values = cast("Sequence[Any]", row)
         for place, index in enumerate(self.indexes):
-            value = row[index]
+            value = values[index]
             if value is UNCHANGED:
                 written = self._unavailable(index, place)
             elif value is None or isinstance(value, NotSent):
@@ -154,7 +158,7 @@ class TableColumns:
             else:
                 try:
                     written = self._renders[place](value)
-                except (TypeError, ValueError):
+                except _UNREADABLE:
                     raise self.refused(op, row) from None
             parts[2 * place + 1] = written
         return "".join(parts)
@@ -180,14 +184,15 @@ class TableColumns:
                 f"values for {self.width} columns",
                 hint="report this with the server's version",
             )
+        values = cast("Sequence[Any]", row)  # a handler may have left others than texts
         for index, found in self.types.items():
-            value = row[index]
+            value = values[index]
             if value is None or isinstance(value, NotSent):
                 continue
             write = writers[index] if writers is not None else found.render
             try:
                 write(value)
-            except (AttributeError, TypeError, ValueError) as error:
+            except _UNREADABLE as error:
                 what = error if isinstance(error, ValueError) else "no text"
                 name = self.table.columns[index]
                 return WalstreamError(

@@ -125,6 +125,17 @@ def test_a_date_that_python_refuses_is_not_quoted() -> None:
     assert "2020" not in str(told.value)
 
 
+@pytest.mark.parametrize("absent", [False, True])
+@pytest.mark.parametrize(("index", "column"), [(0, "id"), (2, "big"), (6, "num")])
+def test_what_is_not_a_text_is_refused_by_its_column(
+    index: int, column: str, absent: bool
+) -> None:
+    row: list[Any] = [*_ROW]
+    row[index] = 5  # a handler's
+    with pytest.raises(WalstreamError, match=f"column '{column}'.*: no text"):
+        columns().write(insert(row, absent=absent), row)
+
+
 @pytest.mark.parametrize("row", [["1"], [*_ROW, "x"]])
 def test_a_row_of_another_width_is_refused(row: list[str]) -> None:
     with pytest.raises(WalstreamError, match=f"has {len(row)} values for 7 columns"):

@@ -79,8 +79,9 @@ class AvroColumns:
     def _write_absent(self, op: ReplicationOp, row: Row) -> bytes:
         """Write a row that lacks some value."""
         parts = self._parts.copy()
+        values = cast("Sequence[Any]", row)
         for place, index in enumerate(self.columns.indexes):
-            value = row[index]
+            value = values[index]
             written: bytes | None = None
             if value is UNCHANGED:
                 written = self._unavailable(index)
