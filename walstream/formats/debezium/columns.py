@@ -33,7 +33,7 @@ _FORMS: Final[Mapping[Callable[[str], str], int]] = {
 }
 """Renderers that are called by name: compiled, by way of a list costs as much again."""
 
-_UNREADABLE: Final = (AttributeError, TypeError, ValueError)
+UNREADABLE: Final = (AttributeError, TypeError, ValueError)
 """Raised by renderers of a text of another type, or of what is not a text."""
 
 Lost = Callable[[str], None]
@@ -141,7 +141,7 @@ class TableColumns:
                 else:
                     written = self._renders[place](value)
                 parts[2 * place + 1] = written
-        except _UNREADABLE:
+        except UNREADABLE:
             raise self.refused(op, row) from None
         return "".join(parts)
 
@@ -158,7 +158,7 @@ class TableColumns:
             else:
                 try:
                     written = self._renders[place](value)
-                except _UNREADABLE:
+                except UNREADABLE:
                     raise self.refused(op, row) from None
             parts[2 * place + 1] = written
         return "".join(parts)
@@ -192,7 +192,7 @@ class TableColumns:
             write = writers[index] if writers is not None else found.render
             try:
                 write(value)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 what = error if isinstance(error, ValueError) else "no text"
                 name = self.table.columns[index]
                 return WalstreamError(

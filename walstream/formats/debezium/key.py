@@ -1,10 +1,10 @@
 """Keys of records: an object of the key columns, whose bytes decide the partition."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 from walstream.errors import HistoryError, WalstreamError
-from walstream.formats.debezium.columns import TableColumns
+from walstream.formats.debezium.columns import UNREADABLE, TableColumns
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.debezium.json_text import json_text
 from walstream.formats.debezium.names import schema_name, topic
@@ -74,8 +74,9 @@ class DebeziumKey:
 
     def _fields(self, op: ReplicationOp, row: Row) -> str:
         parts = []
+        values = cast("Sequence[Any]", row)
         for index, name, render in self._parts:
-            value = row[index]
+            value = values[index]
             if value is None:
                 parts.append(f"{name}null")
                 continue
@@ -83,7 +84,7 @@ class DebeziumKey:
                 raise self.unsent(op, index)
             try:
                 parts.append(name + render(value))
-            except (TypeError, ValueError):
+            except UNREADABLE:
                 raise self._columns.refused(op, row) from None
         return parts[0] if len(parts) == 1 else ",".join(parts)
 

@@ -1,6 +1,7 @@
 """Keys of records, whose bytes decide the partition."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -100,3 +101,12 @@ def test_a_column_without_a_form_can_be_no_key() -> None:
     with pytest.raises(WalstreamError, match=r"'l' of the key of table 's\.t'"):
         key(table)
     assert key(table, DebeziumOptions("app", unknown=True)) is not None
+
+
+def test_what_is_not_a_text_is_refused_by_its_column() -> None:
+    row: list[Any] = [5]  # a handler's
+    table = Table("s", "t", ("id",), (0,), (23,))
+    columns = TableColumns(table, DebeziumOptions("app"))
+    key = DebeziumKey(columns, DebeziumOptions("app"), (0,))
+    with pytest.raises(WalstreamError, match=r"column 'id'.*: no text"):
+        key.render(ReplicationOp(Kind.INSERT, table, 5, 0, None, row))

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 import orjson
 
 from walstream.errors import WalstreamError
-from walstream.formats.debezium.columns import UNSENT, TableColumns
+from walstream.formats.debezium.columns import UNREADABLE, UNSENT, TableColumns
 from walstream.formats.encodings.avro import primitive, tree
 from walstream.formats.encodings.avro.writers import Write, int64, writer
 from walstream.op import ReplicationOp
@@ -72,7 +72,7 @@ class AvroColumns:
                 if written is None:
                     parts[2 * place], written = self._nulls[place]
                 parts[2 * place + 1] = written
-        except (AttributeError, TypeError, ValueError):
+        except UNREADABLE:
             raise self.refused(op, row) from None
         return b"".join(parts)
 

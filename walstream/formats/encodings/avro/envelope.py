@@ -53,11 +53,12 @@ class AvroEnvelope(EnvelopeEncoder):
     def encode(self, op: ReplicationOp) -> bytes:
         """Write one op of this encoder's table."""
         kind = op.kind
-        old = new = NULL
+        old = new = b""
+        has_old = has_new = NULL
         if op.old is not None:
-            old = VALUE + self.rows.write(op, op.old)
+            old, has_old = self.rows.write(op, op.old), VALUE
         if op.new is not None:
-            new = VALUE + self.rows.write(op, op.new)
+            new, has_new = self.rows.write(op, op.new), VALUE
         if self._clock.nanoseconds != self._nanoseconds:
             self._set_clock(self._clock.nanoseconds)
         if op.snapshot:
@@ -65,7 +66,7 @@ class AvroEnvelope(EnvelopeEncoder):
             source = self._block_of.snapshot(
                 op.commit_time, op.lsn, whole=self._complete
             )
-            parts = [self.head, NULL, new, source, NULL, letter, self._ending]
+            parts = [self.head, NULL, has_new, new, source, NULL, letter, self._ending]
             return b"".join(parts)
         if op.lsn != self._of_lsn or op.commit_time != self._of_time:
             self._start(op)
@@ -81,7 +82,9 @@ class AvroEnvelope(EnvelopeEncoder):
         return b"".join(
             [
                 self.head,
+                has_old,
                 old,
+                has_new,
                 new,
                 self._first,
                 text(f'{self._sequence}{op.row_lsn}"]'),

@@ -1,8 +1,9 @@
 """Keys of records in Avro; headers have them in JSON, as Connect writes those."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
 
+from walstream.formats.debezium.columns import UNREADABLE
 from walstream.formats.debezium.key import DebeziumKey
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.encodings.avro import tree
@@ -26,10 +27,9 @@ class AvroKey(DebeziumKey):
         """What stands before each key: the id that a registry gives to the text."""
         self._rows = rows
         fields = rows.columns.fields
-        self._fields_of = [
-            (index, rows.writers[index], *tree.branches(fields[index][1]))
-            for index in indexes
-        ]
+        schemas = [fields[index][1] for index in indexes]
+        self._writers = [rows.writers[index] for index in indexes]
+        self._branches = [tree.branches(schema) for schema in schemas]
 
     def render(self, op: ReplicationOp) -> bytes | None:
         """Write the key of an op's record: of its new row, or of a deleted one."""
@@ -37,16 +37,18 @@ class AvroKey(DebeziumKey):
             return None
         row = op.new or op.old or ()
         parts = [self.head]
-        for index, write, before, null in self._fields_of:
-            value = row[index]
+        values = cast("Sequence[Any]", row)
+        for place, index in enumerate(self.indexes):
+            value = values[index]
             written: bytes | None = None
             if isinstance(value, NotSent):
                 raise self.unsent(op, index)
             if value is not None:
                 try:
-                    written = write(value)
-                except (AttributeError, TypeError, ValueError):
+                    written = self._writers[place](value)
+                except UNREADABLE:
                     raise self._rows.refused(op, row) from None
+            before, null = self._branches[place]
             if written is not None:
                 parts.append(before)
                 parts.append(written)
