@@ -46,7 +46,7 @@ class AvroEnvelope(EnvelopeEncoder):
         self._of_time = _NO_TIME
         self._of_lsn = -1
         self._first = self._middle = self._last = b""
-        self._sequence = ""
+        self._sequence = b""
         self._nanoseconds = -1
         self._ending = b""
 
@@ -79,6 +79,7 @@ class AvroEnvelope(EnvelopeEncoder):
             if kind is _DELETE
             else _TRUNCATED
         )
+        lsn = str(op.row_lsn).encode()
         return b"".join(
             [
                 self.head,
@@ -87,7 +88,9 @@ class AvroEnvelope(EnvelopeEncoder):
                 has_new,
                 new,
                 self._first,
-                text(f'{self._sequence}{op.row_lsn}"]'),
+                long(len(self._sequence) + len(lsn) + 2),
+                self._sequence,
+                lsn,
                 self._middle,
                 long(op.row_lsn),
                 self._last,
@@ -100,8 +103,9 @@ class AvroEnvelope(EnvelopeEncoder):
     def _start(self, op: ReplicationOp) -> None:
         """Render what the rows of a transaction share."""
         self._of_lsn, self._of_time = op.lsn, op.commit_time
-        self._first, self._middle = self._block_of.stream(op.commit_time, op.xid)
-        self._sequence = f'["{op.lsn}","'
+        self._first, middle = self._block_of.stream(op.commit_time, op.xid)
+        self._middle = b'"]' + middle  # behind the sequence's second LSN
+        self._sequence = f'["{op.lsn}","'.encode()
         turn = self._clock
         self._last = NULL + origin(turn.origin_name, turn.origin_lsn)
 

@@ -5,8 +5,8 @@ from typing import Final
 
 _ONE: Final = tuple(bytes((number,)) for number in range(128))
 _TWO: Final = 1 << 14  # what so many bytes have no room for
+_THREE: Final = 1 << 21
 _FOUR: Final = 1 << 28
-_FIVE: Final = 1 << 35
 _FLOAT: Final = Struct("<f")
 _DOUBLE: Final = Struct("<d")
 
@@ -22,26 +22,23 @@ END: Final = b"\0"  # of an array or a map
 def long(value: int) -> bytes:
     """Write an int or a long of at most 64 bits, which the caller has checked."""
     rest = value << 1 if value >= 0 else ~(value << 1)
-    if rest < 128:  # noqa: PLR2004 - seven bits a byte
-        return _ONE[rest]
+    return _ONE[rest] if rest < 128 else _groups(rest)  # noqa: PLR2004 - seven bits
+
+
+def _groups(rest: int) -> bytes:
+    """Write groups of seven bits, the lowest first: all but the last have another."""
     if rest < _TWO:
-        return bytes((rest & 127 | 128, rest >> 7))
-    if rest < _FIVE and rest >= _FOUR:  # most LSNs
-        return bytes(
-            (
-                rest & 127 | 128,
-                rest >> 7 & 127 | 128,
-                rest >> 14 & 127 | 128,
-                rest >> 21 & 127 | 128,
-                rest >> 28,
-            )
-        )
-    written = bytearray()
-    while rest >= 128:  # noqa: PLR2004 - likewise
-        written.append(rest & 127 | 128)
-        rest >>= 7
-    written.append(rest)
-    return bytes(written)
+        return (rest & 127 | rest >> 7 << 8 | 128).to_bytes(2, "little")
+    low = rest & 127 | (rest >> 7 & 127) << 8
+    if rest < _THREE:
+        return (low | rest >> 14 << 16 | 0x8080).to_bytes(3, "little")
+    low |= (rest >> 14 & 127) << 16
+    if rest < _FOUR:
+        return (low | rest >> 21 << 24 | 0x808080).to_bytes(4, "little")
+    low |= (rest >> 21 & 127) << 24 | 0x80808080
+    high = rest >> 28
+    last = _ONE[high] if high < 128 else _groups(high)  # noqa: PLR2004 - likewise
+    return low.to_bytes(4, "little") + last
 
 
 def raw(value: bytes) -> bytes:

@@ -16,6 +16,8 @@ from walstream.formats.encodings.avro import primitive
         (8191, "fe7f"),
         (8192, "808001"),
         (-8193, "818001"),
+        (2**20 - 1, "feff7f"),
+        (2**20, "80808001"),
         (2**27 - 1, "feffff7f"),
         (2**27, "8080808001"),
         (-(2**34), "ffffffff7f"),
