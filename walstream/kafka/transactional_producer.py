@@ -34,6 +34,7 @@ from walstream.telemetry.meter import SinkMeter
 
 _TURNS: Final = 4  # times as long as a turn took, records are gathered
 _MOST_S: Final = 2.0
+_BACKLOG: Final = 5_000  # records under way: more than a stream in time has
 _WAIT_S: Final = 0.003  # nothing else is to be done while a transaction ends
 _ABORT_S: Final = 1.0
 _log = structlog.get_logger()
@@ -59,19 +60,19 @@ class TransactionalProducer(OrderedProducer):
         `given` are the operator's properties, `client` a reader's; `positions` returns
         the topic of positions.
         """
-        plan = book.plan
+        self._plan = plan = book.plan
         super().__init__(sink, properties, meter, hurries=hurries)
         self._sink = sink
         self._given = given
         self._client = client
         self._book = book
         self._positions = positions
-        self._plan = plan
         self._part_after_s = plan.timeout_ms / 2000
         self._closing = runtime.event()
         self._batch = TransactionBatch()
         self._due = 0.0  # when the next Kafka transaction may end
         self._turned_at = 0.0  # when nothing more went into it
+        self._is_behind = False  # were many under way then?
         self._current: Counted | None = None  # whose share is open
         self._share = TransactionShare()
         self._turns = False  # does the first that is held begin the next one?
@@ -148,11 +149,11 @@ class TransactionalProducer(OrderedProducer):
         batch, self._batch = self._batch, TransactionBatch()
         for transaction, share in batch.shares.items():
             transaction.undelivered -= share.records
-        self._turns = self._parts = False
-        # while there is a backlog the next one gathers more than the turn costs
-        now = runtime.monotonic()
-        turn_s = min((now - self._turned_at) * _TURNS, _MOST_S)
-        self._due = max(self._due, now + turn_s)
+        if self._is_behind:  # then the next one gathers more than the turn costs
+            now = runtime.monotonic()
+            turn_s = min((now - self._turned_at) * _TURNS, _MOST_S)
+            self._due = max(self._due, now + turn_s)
+        self._turns = self._parts = self._is_behind = False
         if self._trouble.is_on:
             self._trouble.end()
 
@@ -263,6 +264,7 @@ class TransactionalProducer(OrderedProducer):
         if not self._turns:
             self._turns = True
             self._turned_at = runtime.monotonic()
+            self._is_behind = self._batch.undelivered >= _BACKLOG
 
     def _ends_before(self, batch: TransactionBatch) -> bool:
         """Return whether it ends before another transaction of the source begins."""
@@ -292,9 +294,7 @@ class TransactionalProducer(OrderedProducer):
                 raise Restart("records came behind the end of a transaction: a defect")
             if not self._seal(batch, whole=whole) or batch.undelivered:
                 return False
-        now = runtime.monotonic()
-        self._turned_at = self._turned_at if self._turns else now
-        self._due = now + self._plan.interval_s
+        self._due = runtime.monotonic() + self._plan.interval_s
         commit, stopped = self._producer.commit_transaction, self._closing.is_set
         self._ending = self._waiter.submit(
             answered, "committing a transaction", commit, stopped
