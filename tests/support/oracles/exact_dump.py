@@ -63,7 +63,12 @@ def dump_of_snapshot(
     """Return an LSN, and what `pg_dump` sees of the transactions below it."""
     dsn = make_conninfo(database.dsn, replication="database")
     command = f"CREATE_REPLICATION_SLOT {_SLOT} TEMPORARY LOGICAL pgoutput"
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with (
+        psycopg.connect(database.dsn) as holder,
+        psycopg.connect(dsn, autocommit=True) as connection,
+    ):
+        # an older snapshot sees nothing of a table that is truncated behind it
+        holder.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
         made = connection.pgconn.exec_(f"{command} (SNAPSHOT 'export')".encode())
         lsn, snapshot = made.get_value(0, 1), made.get_value(0, 2)
         assert lsn, made.error_message
