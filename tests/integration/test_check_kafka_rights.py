@@ -8,8 +8,12 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AclBindingFilter,
     AclOperation,
+    AclPermissionType,
     NewTopic,
+    ResourcePatternType,
+    ResourceType,
 )
 
 from tests.support.deadline import wait_until
@@ -17,7 +21,8 @@ from tests.support.fixtures.postgres import Database, PostgresServer, temporary_
 from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.fixtures.walstream import Runs
 from tests.support.programs.operator import Operator, codes, findings, found
-from tests.support.programs.walstream import Walstream
+from tests.support.programs.verb import as_json
+from tests.support.programs.walstream import Walstream, toml
 from tests.support.servers.brief_kafka import BriefKafka
 from tests.support.servers.kafka_tools import allow, client
 from walstream.testing.servers import LocalKafka
@@ -198,3 +203,46 @@ def wait_for(operator: Operator, walstream: Walstream, code: str) -> dict[str, A
 
     wait_until(look, 20, f"{code} is found")
     return reports[-1]
+
+
+def test_an_audit_takes_a_topic_that_it_may_not_see_for_none_that_is_gone(
+    runs: Runs, database: Database, operator: Operator
+) -> None:
+    """Brokers omit such a topic where all are listed."""
+    topic = f"{runs.prefix}public.t"
+    admin = client(runs.bootstrap, str(operator.folder / "admin.properties"))
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    every = [AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE_CONFIGS]
+    for granted in allow(admin, "User:app", topic, every):
+        granted.result(30)
+    walstream = logged_in(runs, database)
+    walstream.configuration.write_text(toml(walstream.document()))
+    wait_until(lambda: operator.check(walstream)["ok"], 20, "nothing is lacking")
+    walstream.start().streaming()
+    database.execute("INSERT INTO t VALUES (1)")
+    assert walstream.terminate() == 0
+    found = as_json(walstream.configuration, "audit", "positions", "audit")
+    assert found["verdict"] == "agree", found
+
+    every_acl = AclBindingFilter(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        "User:app",
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    for removed in admin.delete_acls([every_acl]).values():
+        removed.result(30)
+    audits: list[dict[str, Any]] = []
+
+    def refused() -> bool:
+        audits.append(as_json(walstream.configuration, "audit", "positions", "audit"))
+        return bool(audits[-1]["verdict"] != "agree")
+
+    wait_until(refused, 20, "the brokers have heard of it")
+    (source,) = audits[-1]["sources"]
+    assert source["verdict"] == "unknown", source
+    (problem,) = source["problems"]
+    assert "AUTHORIZATION" in json.dumps(problem)

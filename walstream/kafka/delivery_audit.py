@@ -146,8 +146,9 @@ def look(sink: AuditedSink) -> list[TopicSight]:
         TailReader(client) as reader,
         closing(_topics(sink)) as topics,
     ):
-        existing = reader.topics()
-        found = topics.describe(name for name in sink.names if name in existing)
+        # one that may not be seen is not listed, which is no proof that it is gone
+        asked = reader.topics().keys() | sink.stored.topics.keys()
+        found = topics.describe(name for name in sink.names if name in asked)
         wanted = [name for name in found if name not in sink.unnamed]
         bounds = reader.bounds(wanted)
         tails = reader.look(bounds, LOOK_BACK)

@@ -75,7 +75,8 @@ class Topics:
         self._kafka = kafka
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
-        return {name: self._kafka.there[name] for name in names}
+        there = self._kafka.there
+        return {name: there[name] for name in names if name in there}
 
     def close(self) -> None: ...
 
