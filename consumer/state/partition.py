@@ -5,7 +5,7 @@ that op alone. What took effect is known from the state row alone.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
@@ -36,6 +36,7 @@ from consumer.state.schema import Tables
 from consumer.state.session import PartitionSession, SessionOptions
 from consumer.state.truncate_barrier import Barrier, Crossings, Turn
 from consumer.state.value_store import ValueStore
+from walstream.errors import Transient
 from walstream.op import Kind
 from walstream.pipeline.backoff import Backoff
 from walstream.telemetry import runtime
@@ -44,6 +45,7 @@ _BARRIER_POLL_S: Final = 0.03
 _BARRIER_POLL_OF_EACH_S: Final = 0.01  # so that many lanes ask no more often than few
 _BUSY_POLL_S: Final = 0.03
 _GAPS_REST_S: Final = 1.0
+_SAME_TOPIC_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class IdempotentWork:
         self._gaps = Gaps()
         self._missing: int | None = None  # an offset that Kafka is to be asked for
         self._waiting: tuple[int, float] = (-1, 0.0)  # at a barrier's offset, since
+        self._same_since = runtime.monotonic()  # the topic is the same, for sure
 
     def begin(self) -> None:
         with self._turn():
@@ -123,9 +126,24 @@ class IdempotentWork:
             if expected is not None and _offset(messages[0]) < expected:
                 # Kafka went back by itself: its log was cut, or is another one
                 self._session.check_topic()
+            self._see_same_topic()
             self._gaps.see(messages, expected)
             self._ask_for_gaps()
             return self._step(messages)
+
+    def _see_same_topic(self) -> None:
+        """Raise TopicReplaced where another topic took the name, as Kafka says.
+
+        The client goes on in it at the offset of the former one, without a word.
+        """
+        now, known = runtime.monotonic(), self._session.known.now
+        since = now - _SAME_TOPIC_S
+        if self._same_since > since:
+            return
+        guard, place = self._options.session.guard, self._lane.place
+        with suppress(Transient):  # what was fetched can be handled while it is away
+            guard.check_id(place, known.next_offset, known.topic_id, since)
+        self._same_since = now
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

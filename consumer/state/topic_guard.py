@@ -90,12 +90,8 @@ class TopicGuard:
         An answer of after `since` will do. Raises Transient while Kafka does not
         answer.
         """
+        found = self.check_id(place, offset, topic_id, since)
         answer = self._answer(place, since)
-        found = answer.topic_id
-        if topic_id is not None and found is not None and topic_id != found:
-            found = self._id(place.topic)  # the row may be newer than the answer
-            if found not in (None, topic_id):
-                raise self._stop(place, "was deleted and created again", offset)
         if offset is not None:
             low, high = answer.bounds.get(place, _UNKNOWN_BOUNDS)
             if not low <= offset <= high:  # likewise
@@ -107,6 +103,17 @@ class TopicGuard:
                     place, f"begins at {low}: Kafka deleted unread records", offset
                 )
         return found or topic_id
+
+    def check_id(
+        self, place: Place, offset: int | None, topic_id: str | None, since: float
+    ) -> str | None:
+        """Check alone that it is the same topic, as `check` does."""
+        found = self._answer(place, since).topic_id
+        if topic_id is not None and found is not None and topic_id != found:
+            found = self._id(place.topic)  # the row may be newer than the answer
+            if found not in (None, topic_id):
+                raise self._stop(place, "was deleted and created again", offset)
+        return found
 
     def _answer(self, place: Place, since: float) -> _Answer:
         with self._asking:

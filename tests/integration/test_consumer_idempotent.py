@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from asyncio import CancelledError
-from itertools import pairwise
+from itertools import count, pairwise
 
 import psycopg
 import pytest
@@ -446,6 +446,34 @@ def test_another_topic_of_the_same_name_stops(setting: Setting) -> None:
     with setting.running() as running:
         error = running.fails(TopicReplaced)
     assert "replication_consumer_state" in error.hint
+
+
+def test_another_topic_of_the_same_name_stops_a_running_consumer(
+    setting: Setting,
+) -> None:
+    """Though the client goes on in it at the offset of the former one."""
+    feed = setting.make()
+    for number in range(3):
+        feed.insert(number)
+    feed.flush()
+    admin = TopicAdmin(setting.kafka.bootstrap)
+    with setting.running() as running:
+        setting.until(3)
+        admin.delete(setting.topic)
+        wait_until(lambda: _created(admin, setting.topic), 20, "it is made anew")
+        other = Feed(setting.kafka.bootstrap, setting.topic, count(9000, 8))
+        for number in range(3, 8):  # the first ones at the offsets of former ones
+            other.insert(number)
+        other.flush()
+
+        def stopped() -> bool:
+            other.insert(8)
+            other.flush()
+            return running.error is not None
+
+        wait_until(stopped, 30, "it asks for the topic")
+        error = running.fails(TopicReplaced)
+    assert "was deleted and created again" in str(error)
 
 
 def test_a_log_that_ends_too_early_stops(setting: Setting) -> None:

@@ -112,6 +112,7 @@ class Guard:
     def __init__(self) -> None:
         self.topic_id: str | None = "first"
         self.expected: list[Place] = []
+        self.same: list[float] = []  # since when that was asked for
         self.questions: list[tuple[int | None, str | None, float]] = []
         self.first = 0  # offset of each partition
         self.begun: list[bool] = []  # from the latest on?
@@ -127,6 +128,15 @@ class Guard:
     ) -> str | None:
         assert place == PLACE
         self.questions.append((offset, topic_id, since))
+        if self.error is not None:
+            raise self.error
+        return self.topic_id
+
+    def check_id(
+        self, place: Place, _: int | None, topic_id: str | None, since: float
+    ) -> str | None:
+        assert (place, topic_id) == (PLACE, "first")
+        self.same.append(since)
         if self.error is not None:
             raise self.error
         return self.topic_id

@@ -451,6 +451,26 @@ def test_a_gap_is_asked_for_until_kafka_answers(around: Surroundings) -> None:
     assert around.applied == [0, 5]
 
 
+def test_now_and_then_it_is_asked_whether_the_topic_is_the_same(
+    around: Surroundings,
+) -> None:
+    """The client goes on in another one of its name, if that has such an offset."""
+    done = work(around)
+    for number in range(4):
+        all_of(done, sent(ops(100 + number), number))
+        around.now += 2
+    assert len(around.guard.same) == 1
+    around.guard.error = Transient("Kafka is away")
+    around.now += 6
+    all_of(done, sent(ops(110), 4))  # it was fetched
+    assert len(around.guard.same) == 2
+    around.guard.error = TopicReplaced("was created again")
+    around.now += 6
+    with pytest.raises(TopicReplaced):
+        all_of(done, sent(ops(120), 5))
+    assert around.applied == [0, 1, 2, 3, 4]
+
+
 def test_where_the_topic_was_begun_no_record_is_missing(around: Surroundings) -> None:
     around.guard.first = 5
     done = work(around)
