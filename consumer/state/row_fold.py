@@ -49,6 +49,7 @@ class Changes:
 
     emptied: set[str] = field(default_factory=set)  # tables
     dropped: dict[str, set[str]] = field(default_factory=dict)  # columns by table
+    doubted: dict[str, set[str]] = field(default_factory=dict)  # where a dropped one is
     shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     removed: list[tuple[RowName, str]] = field(default_factory=list)  # and columns
     put: list[tuple[RowName, str, str]] = field(default_factory=list)  # and values
@@ -122,6 +123,7 @@ class RowFold:
         self._now = kept.copy()
         self._emptied: set[str] = set()
         self._dropped: dict[str, set[str]] = {}
+        self._doubted: dict[str, set[str]] = {}
 
     def take(self, change: RowChange) -> Mapping[str, str] | None:
         """Return the values that the change left out, as far as they are known.
@@ -160,20 +162,21 @@ class RowFold:
         self._now.shapes[table] = columns
         if before == columns:
             return
-        gone = renewed(before, columns)
+        gone, doubted = renewed(before, columns)
         if not gone:
             return
         self._dropped.setdefault(table, set()).update(gone)
+        self._doubted.setdefault(table, set()).update(doubted)
         for kept in (self._stored, self._now):
             for name, known in kept.rows.items():
-                if name.table == table:
-                    for column in gone & known.keys():
+                if name.table == table and (had := gone & known.keys()):
+                    for column in had | (doubted & known.keys()):
                         del known[column]
 
     @property
     def changes(self) -> Changes:
         """What is kept otherwise than it is stored."""
-        made = Changes(emptied=self._emptied, dropped=self._dropped)
+        made = Changes(self._emptied, self._dropped, self._doubted)
         for table, columns in self._now.shapes.items():
             if self._stored.shapes.get(table) != columns:
                 made.shapes[table] = columns
@@ -188,17 +191,32 @@ class RowFold:
         return made
 
 
-def renewed(before: Sequence[str], after: Sequence[str]) -> set[str]:
-    """Name the columns of `before` that went away, or may be new ones of that name.
+class Renewed(NamedTuple):
+    """Columns of a table's former shape whose values are those of today no more."""
+
+    gone: set[str]  # their names went away, or may be those of new columns
+    doubted: set[str]  # may be one of `gone` that got the name, in rows that had it
+
+
+def renewed(before: Sequence[str], after: Sequence[str]) -> Renewed:
+    """Compare a table's columns with those that it had.
 
     New columns stand behind all others. So where one stands ahead of an old name, and
     is not the new name of one that went away there, that and all behind it are new.
+    A column that went away without a new name may have that of its neighbour: the one
+    that replaces it is renamed as soon as the former is dropped.
     """
     stay = [name for name in before if name in after]
     same = at_before = at_after = 0
+    doubted: set[str] = set()
     for name in stay:
         was, now = before.index(name), after.index(name)
         if not 0 <= now - at_after <= was - at_before:
             break
+        if now - at_after < was - at_before:
+            doubted.update(stay[max(0, same - 1) : same + 1])
         at_before, at_after, same = was + 1, now + 1, same + 1
-    return (set(before) - set(after)) | set(stay[same:])
+    if at_before < len(before):  # behind it, a new name may be a new column's
+        doubted.update(stay[max(0, same - 1) : same])
+    gone = (set(before) - set(after)) | set(stay[same:])
+    return Renewed(gone, doubted - gone)

@@ -90,7 +90,15 @@ _EMPTY: Final = (
     f"DELETE FROM {{value}} v WHERE {_PLACE} AND v.relation {IS} %(relation)s"
     f" AND v.key {IS_NOT} '{_NO_KEY}'"
 )
-_DROP: Final = f'{_EMPTY} AND v."column" {IS} ANY(%(columns)s::pg_catalog.text[])'
+_COLUMNS: Final = f'"column" {IS} ANY(%(columns)s::pg_catalog.text[])'
+_DROP: Final = f"{_EMPTY} AND v.{_COLUMNS}"
+_DOUBT: Final = (
+    f'{_EMPTY} AND v."column" {IS} ANY(%(doubted)s::pg_catalog.text[])'
+    " AND EXISTS (SELECT FROM {value} w"
+    f" WHERE w.group_id {IS} v.group_id AND w.topic {IS} v.topic"
+    f" AND w.partition {IS} v.partition AND w.relation {IS} v.relation"
+    f" AND w.key {IS} v.key AND w.{_COLUMNS})"
+)
 _READ_SEAL: Final = (
     f"SELECT v.value FROM {{value}} v WHERE {_PLACE} AND v.relation {IS} '{_SEAL}'"
 )
@@ -208,7 +216,9 @@ class ValueStore:
         for table in made.emptied:
             self._run(tx, _EMPTY, relation=table)
         for table, columns in made.dropped.items():
-            self._run(tx, _DROP, relation=table, columns=sorted(columns))
+            told = {"relation": table, "columns": sorted(columns)}
+            self._run(tx, _DOUBT, **told, doubted=sorted(made.doubted[table]))
+            self._run(tx, _DROP, **told)
         if made.removed:
             self._run(
                 tx, _REMOVE, **_arrays((*name, one) for name, one in made.removed)

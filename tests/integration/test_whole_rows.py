@@ -326,6 +326,27 @@ def test_a_column_that_comes_again_under_its_name_is_unknown(reading: Reading) -
     assert isinstance(error.__cause__, AbsentColumn)
 
 
+def test_a_column_that_got_the_name_of_another_is_unknown(reading: Reading) -> None:
+    """A migration without downtime: fill a new column, drop the old one, rename it."""
+    reading.source.execute(
+        "ALTER TABLE docs ADD other text, ALTER other SET STORAGE EXTERNAL"
+    )
+    insert(reading, 1)
+    insert(reading, 2)
+    with reading.running() as running:
+        reading.until_same(running)
+        reading.source.execute(
+            "UPDATE docs SET n = 1, other = '2-' || repeat('y', 3000) WHERE id = 1"
+        )
+        reading.until_same(running)
+        reading.source.execute(
+            "ALTER TABLE docs DROP body; ALTER TABLE docs RENAME other TO body;"
+            "UPDATE docs SET version = 2 WHERE id = 1"
+        )
+        error = running.fails(HandlerFailed)
+    assert isinstance(error.__cause__, AbsentColumn)
+
+
 def test_values_that_were_not_kept_meanwhile_are_not_believed(
     reading: Reading,
 ) -> None:

@@ -14,21 +14,42 @@ LONG = "x" * 600
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "gone"),
+    ("before", "after", "gone", "doubted"),
     [
-        ("abc", "abcd", ""),
-        ("abc", "ac", "b"),
-        ("abc", "axc", "b"),  # a new name
-        ("abc", "acb", "bc"),  # b was dropped, and added again
-        ("abc", "abxc", "c"),  # c was, behind the new one
-        ("abcd", "acxd", "bd"),  # likewise, where another one went away before
-        ("abc", "", "abc"),
+        ("abc", "abcd", "", ""),
+        ("abc", "ac", "b", "ac"),  # either may have been dropped, and b renamed
+        ("abc", "ab", "c", "b"),
+        ("abc", "bc", "a", "b"),
+        ("abcde", "abde", "c", "bd"),
+        ("abc", "axc", "b", ""),  # a new name
+        ("abcd", "axd", "bc", "ad"),
+        ("abc", "abx", "c", "b"),  # x may be a new column
+        ("abc", "acb", "bc", "a"),  # b was dropped, and added again
+        ("abc", "abxc", "c", "b"),  # c was, behind the new one
+        ("abcd", "acxd", "bd", "ac"),  # likewise, where another one went away before
+        ("abc", "", "abc", ""),
     ],
 )
 def test_columns_that_came_anew_are_told_by_their_place(
-    before: str, after: str, gone: str
+    before: str, after: str, gone: str, doubted: str
 ) -> None:
-    assert renewed(before, after) == set(gone)
+    assert renewed(before, after) == (set(gone), set(doubted))
+
+
+def test_a_value_is_unknown_where_a_column_that_was_kept_may_have_its_name() -> None:
+    two = RowName(T, '["2"]')
+    kept = KeptValues(
+        {ONE: {"a": "old", "b": LONG}, two: {"a": LONG}}, {T: ("id", "a", "b")}
+    )
+    fold = RowFold(kept)
+    ops = [
+        make(Kind.UPDATE, T, new={"id": number}, columns=["id", "a"])
+        for number in ("1", "2")
+    ]
+    found = [fold.take(change_of(op, KEY)) for op in ops]
+    assert found == [{}, {"a": LONG}]
+    assert fold.changes.dropped == {T: {"b"}}
+    assert fold.changes.doubted == {T: {"a"}}
 
 
 @pytest.mark.parametrize(
