@@ -229,7 +229,7 @@ def test_an_audit_takes_a_topic_that_it_may_not_see_for_none_that_is_gone(
         topic,
         ResourcePatternType.LITERAL,
         "User:app",
-        None,
+        "*",
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
