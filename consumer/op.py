@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from consumer.values import Values
 from walstream.formats.debezium.decode import Envelope, Schemas
@@ -203,3 +203,18 @@ def _rewritten(row: Row | None, place: int, by: Callable[[str], Value]) -> Row |
     if row is None or not isinstance(value := row[place], str):
         return row
     return [*row[:place], by(value), *row[place + 1 :]]
+
+
+FIRST_LAYOUT: Final = 1
+_LAYOUT_HEADER: Final = "walstream-layout"
+
+
+def layout_of(op: Op) -> int:
+    """Return the number of the layout that an op's record was sent by.
+
+    Keys of a later one are in other partitions than those of an earlier one.
+    """
+    for name, text in op.record.headers:
+        if name == _LAYOUT_HEADER and text is not None and text.isdigit():
+            return int(text)
+    return FIRST_LAYOUT

@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 
 from consumer.mirror.position_store import GENERAL, Store
 from consumer.mirror.source_generation import LOCK
-from consumer.op import EnvelopeOp, Op
+from consumer.op import FIRST_LAYOUT, EnvelopeOp, Op, layout_of
 from consumer.pg_catalog import IS
 from walstream.op import Kind
 
@@ -62,7 +62,6 @@ _FORGET: Final = f"""
 DELETE FROM replication_mirror_row
  WHERE relation {IS} %s AND pg_catalog.starts_with(key, '[')
 """  # noqa: S608 - constants
-_LAYOUT_HEADER: Final = "walstream-layout"
 
 
 def prepare(connection: Connection) -> None:
@@ -183,4 +182,4 @@ def _others(op: Op, key: Key) -> Iterator[str | None]:
 
 def keys_moved(op: Op) -> bool:
     """Return that the topic's keys went to other partitions before: see walstream."""
-    return any(name == _LAYOUT_HEADER for name, _ in op.record.headers)
+    return layout_of(op) > FIRST_LAYOUT

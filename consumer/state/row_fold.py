@@ -10,13 +10,15 @@ in the same partition: an Insert, a backfilled row too, has all of them.
 - Delete, Truncate: what was known is forgotten.
 - Another shape of the table: columns that went away, and all that may be new ones
   with an old name, are forgotten.
+- The second change of the layout since values are kept, of those of one partition: rows
+  that moved away may be back, and all of the table is forgotten.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from consumer.op import Op
+from consumer.op import Op, layout_of
 from consumer.state.row_keys import RowName, rows_of
 from walstream.op import Kind
 
@@ -37,10 +39,11 @@ class KeptValues:
 
     rows: dict[RowName, Columns] = field(default_factory=dict)
     shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    layouts: dict[str, int] = field(default_factory=dict)  # of the oldest values
 
     def copy(self) -> "KeptValues":
         rows = {name: dict(columns) for name, columns in self.rows.items()}
-        return KeptValues(rows, dict(self.shapes))
+        return KeptValues(rows, dict(self.shapes), dict(self.layouts))
 
 
 @dataclass(slots=True)
@@ -51,6 +54,7 @@ class Changes:
     dropped: dict[str, set[str]] = field(default_factory=dict)  # columns by table
     doubted: dict[str, set[str]] = field(default_factory=dict)  # where a dropped one is
     shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    layouts: dict[str, int] = field(default_factory=dict)
     removed: list[tuple[RowName, str]] = field(default_factory=list)  # and columns
     put: list[tuple[RowName, str, str]] = field(default_factory=list)  # and values
 
@@ -65,6 +69,7 @@ class RowChange(NamedTuple):
     after: RowName | None
     lacking: frozenset[str]  # columns of the new row that were not sent
     sent: Mapping[str, str]  # values of the new row that a later op may leave out
+    layout: int = 1  # by which its topic's keys are in their partitions
 
 
 def change_of(op: Op, key: tuple[str, ...]) -> RowChange:
@@ -78,8 +83,9 @@ def change_of(op: Op, key: tuple[str, ...]) -> RowChange:
     if after is not None:
         lacking = (op.new.absent | op.new.filled) - set(key)
         sent = _sent(op, key, lacking)
+    layout = layout_of(op)
     return RowChange(
-        op.kind, table.full_name, table.columns, before, after, lacking, sent
+        op.kind, table.full_name, table.columns, before, after, lacking, sent, layout
     )
 
 
@@ -117,8 +123,12 @@ def wanted(changes: Iterable[RowChange]) -> dict[RowName, bool]:
 class RowFold:
     """Fold of changes in their order, into the values that are kept behind them."""
 
-    def __init__(self, kept: KeptValues) -> None:
-        """`kept` has the rows that are `wanted`, and the shapes of their tables."""
+    def __init__(self, kept: KeptValues, *, of_all: bool = False) -> None:
+        """`kept` has the rows that are `wanted`, and the shapes of their tables.
+
+        `of_all`: they are those of all partitions, between which rows may move.
+        """
+        self._of_all = of_all
         self._stored = kept.copy()
         self._now = kept.copy()
         self._emptied: set[str] = set()
@@ -132,7 +142,9 @@ class RowFold:
         """
         if change.kind is Kind.TRUNCATE:
             self._empty(change.table)
+            self._now.layouts[change.table] = change.layout
             return _NOTHING
+        self._see_layout(change.table, change.layout)
         rows, before, after = self._now.rows, change.before, change.after
         if after is not None:
             self._see_shape(change.table, change.columns)
@@ -157,6 +169,12 @@ class RowFold:
                 if name.table == table:
                     kept.rows[name] = {}
 
+    def _see_layout(self, table: str, layout: int) -> None:
+        since = self._now.layouts.setdefault(table, layout)
+        if layout > since + 1 and not self._of_all:
+            self._empty(table)
+            self._now.layouts[table] = layout
+
     def _see_shape(self, table: str, columns: tuple[str, ...]) -> None:
         before = self._now.shapes.get(table, columns)
         self._now.shapes[table] = columns
@@ -180,6 +198,9 @@ class RowFold:
         for table, columns in self._now.shapes.items():
             if self._stored.shapes.get(table) != columns:
                 made.shapes[table] = columns
+        for table, layout in self._now.layouts.items():
+            if self._stored.layouts.get(table) != layout:
+                made.layouts[table] = layout
         for name, now in self._now.rows.items():
             stored = self._stored.rows.get(name, {})
             made.removed += [(name, column) for column in stored.keys() - now.keys()]

@@ -53,6 +53,7 @@ _PLACE: Final = (
 )
 _NAMED: Final = f"{_PLACE} AND v.relation {IS} w.relation AND v.key {IS} w.key"
 _NO_KEY: Final = ""  # of a row that holds the last columns of its table, as JSON
+_LAYOUT: Final = "layout"  # where the last columns are not: of the oldest values
 _SEAL: Final = ""  # the table of the row that holds the position, and the tables' keys
 _TEXTS: Final = "%({})s::pg_catalog.text[]"
 _ROWS: Final = unnest(
@@ -141,12 +142,13 @@ class Filling:
     changes: list[RowChange | None]  # of each op; None: of a table that is not kept
     fold: RowFold
     count: int  # ops that were filled, from the first one on
+    of_all: bool = False  # partitions
 
     def behind(self, handled: int) -> Changes:
         """Return what is kept otherwise behind so many of the ops."""
         if handled == len(self.changes):
             return self.fold.changes
-        fold = RowFold(self.kept)
+        fold = RowFold(self.kept, of_all=self.of_all)
         for change in self.changes[:handled]:
             if change is not None:
                 fold.take(change)
@@ -168,6 +170,7 @@ class ValueStore:
         self._keys = keys
         self._table = sql.Identifier(schema, _NAME)
         self._memory = memory
+        self._of_all = place.partition < 0
         self._place = {
             "group": group,
             "topic": place.topic,
@@ -199,16 +202,16 @@ class ValueStore:
         changes = [self._change(op) for op in ops]
         known = [change for change in changes if change is not None]
         kept = self._read(tx, wanted(known), {change.table for change in known})
-        fold = RowFold(kept)
+        fold = RowFold(kept, of_all=self._of_all)
         for number, (op, change) in enumerate(zip(ops, changes, strict=True)):
             if change is None:
                 continue
             values = fold.take(change)
             if values is None:
-                return Filling(kept, changes, fold, number)
+                return Filling(kept, changes, fold, number, self._of_all)
             if change.after is not None:
                 op.fill(values)
-        return Filling(kept, changes, fold, len(ops))
+        return Filling(kept, changes, fold, len(ops), self._of_all)
 
     def keep(self, tx: psycopg.Connection[Any], filling: Filling, handled: int) -> None:
         """Keep what is known behind so many of the ops."""
@@ -226,6 +229,8 @@ class ValueStore:
         put = [(*name, column, text) for name, column, text in made.put]
         for table, shape in made.shapes.items():
             put.append((table, _NO_KEY, "", json.dumps(shape)))
+        for table, layout in made.layouts.items():
+            put.append((table, _NO_KEY, _LAYOUT, str(layout)))
         if put:
             self._run(tx, _PUT, **_arrays(put))
 
@@ -264,7 +269,9 @@ class ValueStore:
             limit=self._memory,
         )
         for table, key, column, value in found:
-            if key == _NO_KEY:
+            if key == _NO_KEY and column == _LAYOUT:
+                kept.layouts[table] = int(value)
+            elif key == _NO_KEY:
                 kept.shapes[table] = tuple(json.loads(value))
             else:
                 kept.rows.setdefault(RowName(table, key), {})[column] = value

@@ -112,8 +112,8 @@ def test_what_is_gone_is_no_longer_kept(
     values = store(tx)
     put(tx, values, insert(1), insert(2))
     put(tx, values, op)
-    # and the row that has the shape of the table
-    assert tx.execute(COUNT, (T,)).fetchone() == (left + 1,)
+    # and the rows that have the shape of the table, and the layout
+    assert tx.execute(COUNT, (T,)).fetchone() == (left + 2,)
 
 
 def test_all_is_looked_up_by_the_index_whatever_is_known_of_the_table(
@@ -161,3 +161,29 @@ def test_ops_of_a_transaction_are_the_same_when_they_are_looked_at_again(
     assert lengths == [len(op.new.get("body", default="") or "") for op in ops]
     assert given[1].new.absent == {"body", "note"}  # it may come again
     ops.close()
+
+
+@pytest.mark.parametrize("partition", [0, -1])
+def test_a_row_may_have_come_back_behind_two_changes_of_the_layout(
+    tx: psycopg.Connection[Any], partition: int
+) -> None:
+    """It was changed in another partition meanwhile, unless all are kept together."""
+    values = store(tx, partition)
+
+    def changed(number: int, layout: int) -> Op:
+        headers = (("walstream-layout", str(layout).encode()),)
+        new = {"id": str(number), "n": "1"}
+        return make(Kind.UPDATE, T, new=new, columns=COLUMNS, headers=headers)
+
+    put(tx, values, insert(1), insert(2))
+    second, third = changed(1, 2), changed(2, 3)
+    put(tx, store(tx, partition), second)
+    assert second.new["body"] == "1" * 1000  # it stayed
+    put(tx, store(tx, partition), third)
+    assert (third.new.filled == {"body", "note"}) == (partition < 0)
+    again = changed(1, 3)
+    put(tx, store(tx, partition), again, insert(2), changed(2, 4))
+    assert bool(again.new.filled) == (partition < 0)
+    last = changed(2, 4)
+    put(tx, store(tx, partition), last)
+    assert last.new["body"] == "2" * 1000
