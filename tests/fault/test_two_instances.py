@@ -135,9 +135,8 @@ def test_one_that_is_frozen_loses_the_slot_and_ends_when_it_goes_on(pair: Pair) 
         pair.second.until("streaming", _TIMEOUT_S + 30)
         load.wait_for_more(100)
         group(pair.first, signal.SIGCONT)
-        pair.first.ends_with(
-            3, "this process was frozen for", "another instance reads it now"
-        )
+        # that it was frozen it says only if records were under way
+        pair.first.ends_with(3, "another instance reads it now")
         load.wait_for_more(50)
     pair.settle()  # its order is not claimed: old records may have come behind newer
 
