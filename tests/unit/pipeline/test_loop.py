@@ -241,14 +241,28 @@ def test_wish_for_a_reply_is_answered_at_once() -> None:
         live.until(lambda: live.source.status_updates == 1, "it is answered")
 
 
+class SeenStop(Stop):
+    """A stop that tells whether the loop has seen it."""
+
+    seen = False
+
+    @property
+    def requested(self) -> bool:
+        self.seen = super().requested
+        return self.seen
+
+
 def test_drain_reads_the_open_transaction_to_its_end() -> None:
     whole = rows(2000, "1", "2")
     sink = MemorySink()
-    with running(whole[:3], sink) as live:
-        live.until(lambda: len(sink.sent) == 1, "it is open")
-        live.stop.request()
-        live.source.feed(*whole[3:], *rows(3000, "3"))
-    assert live.drained
+    live = Running(MemorySource(whole[:3]), sink)
+    live.stop = stop = SeenStop(Waker(), 10.0)
+    live.start()
+    live.until(lambda: len(sink.sent) == 1, "it is open")
+    stop.request()
+    live.until(lambda: stop.seen, "it drains")
+    live.source.feed(*whole[3:], *rows(3000, "3"))
+    assert live.finish()
     assert [record.key for record in sink.sent] == [b'["1"]', b'["2"]']
     assert live.confirmed[-1] == live.positions.stored[-1].resume == 2048
 
