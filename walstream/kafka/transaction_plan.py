@@ -42,8 +42,5 @@ class PositionBook(Protocol):
     def is_whole(self, counted: Counted, records: int, /) -> bool:
         """Return whether so many records are all that it has, or will have."""
 
-    def has_ended(self, counted: Counted, /) -> bool:
-        """Return whether a transaction may end behind it."""
-
     def position(self, sent: Iterable[Counted], /, *, whole: bool) -> bytes | None:
         """Return the position of a transaction that has these; None: as before."""

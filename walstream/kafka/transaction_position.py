@@ -165,10 +165,8 @@ class DeliveredTransactions:
 
     def is_whole(self, counted: Counted, records: int) -> bool:
         """Return whether a transaction ended, and has so many records."""
-        return self.has_ended(counted) and counted.undelivered == records
-
-    def has_ended(self, counted: Counted) -> bool:
-        return isinstance(counted, Transaction) and counted.end_lsn is not None
+        ended = isinstance(counted, Transaction) and counted.end_lsn is not None
+        return ended and counted.undelivered == records
 
     def has(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Return whether Kafka has what becomes of an op; if not, it is sent now.

@@ -241,7 +241,7 @@ class TransactionalProducer(OrderedProducer):
         share = batch.shares.get(transaction)
         if share is None:
             if batch.shares:
-                if self._turns or self._ends_before(batch):
+                if self._turns or self._ends_here(batch):
                     self._turn()
                     return False
             elif not self._begin(batch):
@@ -266,11 +266,10 @@ class TransactionalProducer(OrderedProducer):
             self._turned_at = runtime.monotonic()
             self._is_behind = self._batch.undelivered >= _BACKLOG
 
-    def _ends_before(self, batch: TransactionBatch) -> bool:
-        """Return whether it ends before another transaction of the source begins."""
-        last = next(reversed(batch.shares))
-        ended = self._book.has_ended(last)
-        return ended and (self._parts or runtime.monotonic() >= self._due)
+    def _ends_here(self, batch: TransactionBatch) -> bool:
+        """Return whether it is due, and no transaction is open, or held elsewhere."""
+        due = self._parts or runtime.monotonic() >= self._due
+        return due and batch.is_whole(self._book)
 
     def _begin(self, batch: TransactionBatch) -> bool:
         try:

@@ -79,9 +79,6 @@ class CopiedRecords:
         """Return True: a portion ends where it is, and nothing of it is held then."""
         return True
 
-    def has_ended(self, _counted: Counted) -> bool:
-        return True
-
     def position(self, sent: Iterable[Counted], *, whole: bool) -> bytes | None:
         """Return the position of a Kafka transaction that has these; None: as before.
 
