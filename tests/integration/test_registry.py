@@ -230,6 +230,46 @@ def test_a_registry_that_was_replaced_gives_other_ids(
         assert walstream.terminate() == 0
 
 
+def test_messages_transactions_and_heartbeats_have_schemas_too(
+    database: Database,
+    run: Run,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    name = f"{topic_prefix}app"
+    told = f"{name}.transaction"
+    walstream = run(
+        registry,
+        debezium={"name": name, "heartbeat": "200ms"},
+        messages={"prefixes": ["*"]},
+        txinfo=told,
+        source={"backfill": "never"},
+    )
+    with (
+        RegisteredReader(registry.url) as read,
+        walstream,
+        Reader(kafka.bootstrap, topic_prefix, raw) as reader,
+        Reader(kafka.bootstrap, f"__debezium-heartbeat.{name}", raw) as beats,
+    ):
+        walstream.streaming()
+        database.execute("SELECT pg_logical_emit_message(true, 'mine', 'hello')")
+        database.execute("INSERT INTO t VALUES (2, 'two', 'ok', 2)")
+        reader.count(4)
+        beats.until(bool)
+        records: dict[str, list[Any]] = {one.topic: [] for one in reader.records}
+        for one in reader.records:
+            records[one.topic].append((read.read(one.key), read.value_of(one)))
+        ((key, message),) = records[f"{name}.message"]
+        assert key == {"prefix": "mine"}
+        assert message["message"] == {"prefix": "mine", "content": b"hello"}
+        (_, begin), (_, end) = records[told]
+        assert (begin["status"], end["status"]) == ("BEGIN", "END")
+        assert end["event_count"] == 1
+        assert read.read(beats.records[0].key) == {"serverName": name}
+        assert walstream.terminate() == 0
+
+
 def test_check_says_what_tables_would_register(
     database: Database, run: Run, registry: LocalRegistry, topic_prefix: str
 ) -> None:
