@@ -1,11 +1,14 @@
 """Records that belong to no transaction, beside those of one that is long."""
 
+from typing import Any
+
 import pytest
 
 from tests.integration.test_transactional import TRANSACTIONAL, insert, raw
-from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.fixtures.postgres import Database
 from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
 
 pytestmark = pytest.mark.same_on_15
 
@@ -28,4 +31,43 @@ def test_heartbeats_leave_a_long_transaction_whole(
         with raw(kafka, f"{topic_prefix}public.t") as reader:
             reader.until(lambda records: len(records) >= rows, 120)
         assert not walstream.said("defect"), walstream.text
+        assert walstream.terminate() == 0
+
+
+def test_messages_alone_in_their_transactions_are_there_once(
+    database: Database,
+    runs: Runs,
+    kafka: KafkaServer,
+    own_kafka: OwnKafka,
+    topic_prefix: str,
+) -> None:
+    """No op tells how far they are, and another sink holds the state's position."""
+    broker = own_kafka()
+    other = {
+        "topic": topic_prefix + "{schema}.{table}",
+        "producer": {"bootstrap.servers": broker.bootstrap},
+    }
+    messages = {"prefixes": ["m"], "topic": topic_prefix + "m.{prefix}"}
+    sink = {**TRANSACTIONAL, "messages": messages}
+    emit = "SELECT pg_logical_emit_message(true, 'm', %s)"
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    walstream = runs(database.dsn, sink=sink, others={"other-one": other})
+    with walstream, raw(kafka, f"{topic_prefix}m.m") as reader:
+        walstream.streaming()
+        database.execute(insert(1, 1))
+        with Reader(broker.bootstrap, topic_prefix) as second:
+            second.count(1)
+        broker.freeze()
+        database.execute(insert(2, 2))  # held by the other one
+        for number in range(10):
+            database.execute(emit, str(number))
+        reader.count(10)
+        walstream.kill()
+        broker.thaw()
+        walstream.start().streaming()
+        database.execute(emit, "10")
+        found: list[Any] = reader.until(
+            lambda records: any(one.op == 10 for one in records)
+        )
+        assert [one.op for one in found] == list(range(11))
         assert walstream.terminate() == 0
