@@ -71,3 +71,20 @@ def test_messages_alone_in_their_transactions_are_there_once(
         )
         assert [one.op for one in found] == list(range(11))
         assert walstream.terminate() == 0
+
+
+def test_brokers_may_allow_less_than_the_longest_transaction(
+    database: Database, runs: Runs, own_kafka: OwnKafka, topic_prefix: str
+) -> None:
+    """What it takes over is no transaction that lasts longer."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    broker = own_kafka({"transaction.max.timeout.ms": "60000"})
+    producer = {"bootstrap.servers": broker.bootstrap}
+    with (
+        runs(database.dsn, sink={**TRANSACTIONAL, "producer": producer}) as walstream,
+        Reader(broker.bootstrap, topic_prefix) as reader,
+    ):
+        walstream.streaming()
+        database.execute(insert(1, 3))
+        reader.count(3)
+        assert walstream.terminate() == 0
