@@ -176,11 +176,9 @@ class DeliveredTransactions:
         if op.snapshot:
             return False
         mark = self._mark
-        if (
-            mark is not None
-            and mark.lsn < self.until
-            and self._marked(mark, op, op.seq_id)
-        ):
+        if mark is not None and mark.lsn >= self.until:
+            mark = None
+        if mark is not None and self._marked(mark, op, op.seq_id):
             if self._first == NEVER:
                 self._first = op.lsn
             self._meter.left_out += 1
@@ -211,7 +209,9 @@ class DeliveredTransactions:
         self, mark: TransactionPosition, op: ReplicationOp | MessageOp, seq_id: int
     ) -> bool:
         if op.lsn > mark.lsn:
-            if self._first != NEVER and not self._met:
+            if self._met:
+                return False  # one below may come yet: its topic was not known
+            if self._first != NEVER:
                 raise self._other(mark)
             self._mark = None
             return False

@@ -129,6 +129,15 @@ def test_what_counts(
     assert found.has(op(60), Transaction(60)) == counts
 
 
+def test_an_op_that_waited_behind_a_later_one_is_left_out_all_the_same() -> None:
+    """Its topic was not known yet, and a handler passed on both."""
+    found = delivered()
+    found.begin(at(100))
+    assert found.has(op(100), Transaction(100))
+    assert not found.has(op(120), Transaction(120))
+    assert found.has(op(60), Transaction(60))
+
+
 def test_nothing_is_left_out_where_the_stream_ends_before_the_mark() -> None:
     found = delivered()
     found.begin(at(100))
