@@ -88,3 +88,39 @@ def test_brokers_may_allow_less_than_the_longest_transaction(
         database.execute(insert(1, 3))
         reader.count(3)
         assert walstream.terminate() == 0
+
+
+@pytest.mark.parametrize("delivery", ["transactional", "idempotent"])
+def test_a_clean_stop_before_the_stream_moved_says_nothing_of_the_run_before(
+    delivery: str,
+    database: Database,
+    runs: Runs,
+    reader: Reader,
+    own_kafka: OwnKafka,
+) -> None:
+    """That one was killed when Kafka had more than the state's position tells."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    broker = own_kafka()
+    other = {"producer": {"bootstrap.servers": broker.bootstrap}}
+    other |= {"topic": f"{runs.prefix}{{schema}}.{{table}}"}
+    sink = {"delivery": delivery, "topic_partitions": 4}
+    walstream = runs(database.dsn, sink=sink, others={"other-one": other})
+    with walstream:
+        walstream.streaming()
+        database.execute(insert(1, 1))
+        reader.count(1)
+        with Reader(broker.bootstrap, runs.prefix) as second:
+            second.count(1)
+        broker.freeze()
+        for number in range(2, 12):
+            database.execute(insert(number, number))
+        reader.count(11)
+        walstream.kill()
+        walstream.start().streaming()
+        assert walstream.terminate() == 0
+        broker.thaw()
+        walstream.start().streaming()
+        database.execute(insert(12, 12))
+        reader.until(lambda some: any(one.new["id"] == "12" for one in some))
+        assert walstream.terminate() == 0
+        assert sorted(int(one.new["id"]) for one in reader.read()) == [*range(1, 13)]
