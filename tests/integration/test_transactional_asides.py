@@ -66,9 +66,11 @@ def test_messages_alone_in_their_transactions_are_there_once(
         broker.thaw()
         walstream.start().streaming()
         database.execute(emit, "10")
-        found: list[Any] = reader.until(
-            lambda records: any(one.op == 10 for one in records)
-        )
+
+        def came(records: list[Any]) -> bool:
+            return any(one.op == 10 for one in records)
+
+        found: list[Any] = reader.until(came)
         assert [one.op for one in found] == list(range(11))
         assert walstream.terminate() == 0
 
@@ -101,8 +103,10 @@ def test_a_clean_stop_before_the_stream_moved_says_nothing_of_the_run_before(
     """That one was killed when Kafka had more than the state's position tells."""
     database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     broker = own_kafka()
-    other = {"producer": {"bootstrap.servers": broker.bootstrap}}
-    other |= {"topic": f"{runs.prefix}{{schema}}.{{table}}"}
+    other = {
+        "topic": runs.prefix + "{schema}.{table}",
+        "producer": {"bootstrap.servers": broker.bootstrap},
+    }
     sink = {"delivery": delivery, "topic_partitions": 4}
     walstream = runs(database.dsn, sink=sink, others={"other-one": other})
     with walstream:
