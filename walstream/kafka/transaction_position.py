@@ -18,8 +18,8 @@ from walstream.errors import Restart
 from walstream.kafka.start_report import StartReport, of_position
 from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.lsn import NEVER, Lsn, show
-from walstream.op import ReplicationOp
-from walstream.pipeline.ledger import Counted, Transaction
+from walstream.op import MessageOp, ReplicationOp
+from walstream.pipeline.ledger import MESSAGES_ALONE, Counted, Transaction
 from walstream.pipeline.state_document import Entries, StateDocument
 from walstream.telemetry import runtime
 from walstream.telemetry.meter import SinkMeter
@@ -176,7 +176,9 @@ class DeliveredTransactions:
         if op.snapshot:
             return False
         mark = self._mark
-        if mark is not None and mark.lsn < self.until and self._marked(mark, op):
+        if mark is not None and mark.lsn >= self.until:
+            mark = None
+        if mark is not None and self._marked(mark, op, op.seq_id):
             if self._first == NEVER:
                 self._first = op.lsn
             self._meter.left_out += 1
@@ -184,22 +186,32 @@ class DeliveredTransactions:
         transaction.last_seq_id = max(transaction.last_seq_id, op.seq_id)
         return False
 
-    def has_message(self, op: ReplicationOp) -> bool:
-        """Return whether Kafka has a logical message, which `op` stands for.
+    def has_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        """Return whether Kafka has a logical message; if not, it is sent now.
 
-        Of a transaction that it has in part nobody knows: it may come again.
+        Of a transaction that it has in part nobody knows: it may come again. One that
+        is outside of any tells no position: it has another time whenever it is read.
         """
-        mark = self._mark
-        if mark is None or mark.lsn >= self.until or op.lsn > mark.lsn:
-            return False
-        is_there = op.lsn < mark.lsn or mark.is_whole
+        mark, is_outside = self._mark, message.xid is None
+        is_there = False
+        if mark is not None and mark.lsn < self.until:
+            if is_outside:
+                is_there = message.lsn < mark.lsn
+            else:
+                is_there = self._marked(mark, message, LAST_SEQ_ID)
         if is_there and self._first == NEVER:
-            self._first = op.lsn
+            self._first = message.lsn
+        if not (is_there or is_outside):
+            transaction.last_seq_id = max(transaction.last_seq_id, MESSAGES_ALONE)
         return is_there
 
-    def _marked(self, mark: TransactionPosition, op: ReplicationOp) -> bool:
+    def _marked(
+        self, mark: TransactionPosition, op: ReplicationOp | MessageOp, seq_id: int
+    ) -> bool:
         if op.lsn > mark.lsn:
-            if self._first != NEVER and not self._met:
+            if self._met:
+                return False  # one below may come yet: its topic was not known
+            if self._first != NEVER:
                 raise self._other(mark)
             self._mark = None
             return False
@@ -208,7 +220,7 @@ class DeliveredTransactions:
         if op.commit_time != mark.commit_time:
             raise self._other(mark)
         self._met = True
-        return op.seq_id <= mark.seq_id
+        return seq_id <= mark.seq_id
 
     def proven(self, resume: Lsn) -> Lsn:
         """Return how far the position may go, of what is sent and delivered below.
@@ -228,7 +240,7 @@ class DeliveredTransactions:
         Where not all are there whole, the last one is there up to its last op.
         """
         named = [one for one in sent if isinstance(one, Transaction)]
-        named = [one for one in named if one.last_seq_id >= 0]
+        named = [one for one in named if one.last_seq_id >= MESSAGES_ALONE]
         if not named:
             return None
         last = max(named, key=_lsn_of)

@@ -112,6 +112,7 @@ class DeliveredTopics:
             config.positions_topic_of(self._source),
             config.commit_interval,
             transaction_timeout_ms(config.producer),
+            shared=one,  # who takes over knows what the other one committed
         )
         place = HistoryPlace(
             header.decode(),
