@@ -77,7 +77,7 @@ def of_position(why: str, up_to: Lsn, resume: Lsn) -> StartReport:
 
 def no_position(resume: Lsn, *, is_other: bool) -> StartReport:
     """Return what to say where none is found; `is_other`: but another's record."""
-    text = "Kafka has no position: what was delivered beyond ours comes again"
+    text = "Kafka has no position: what it has beyond ours, if anything, comes again"
     said: dict[str, object] = {"begins": show(resume)}
     if is_other:
         said["reason"] = "what is under the sink's name was not written by walstream"

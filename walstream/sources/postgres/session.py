@@ -170,7 +170,9 @@ class SourceSession:
         position = self._positions.position()
         repeats = not creates and stored_state.may_repeat(self._positions)
         resume = position.resume if position else 0
-        return StreamStart(resume, server.flush_lsn, repeats, self._until)
+        return StreamStart(
+            resume, server.flush_lsn, repeats, self._until, creates=creates
+        )
 
     def _facts_of_columns(self, unsent: Lsn, oldest: Lsn) -> FactRules:
         if not self._sinks.want_facts:
