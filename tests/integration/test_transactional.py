@@ -19,6 +19,7 @@ from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.verb import verb
 from tests.support.programs.walstream import SINK, SOURCE, Walstream, toml
 from walstream.kafka.transaction_position import decode_position
+from walstream.lsn import parse, show
 from walstream.op import EPOCH_S
 
 pytestmark = pytest.mark.same_on_15
@@ -246,3 +247,26 @@ def test_an_older_state_folder_repeats_nothing(
         reader.until(lambda records: any(one.new["id"] == "31" for one in records))
         assert len(reader.read()) == 31
         assert walstream.said("what Kafka has already is left out")
+
+
+def test_a_lost_state_folder_repeats_nothing(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn, source={"retain": "64MiB"}, sink=TRANSACTIONAL)
+    with walstream:
+        database.execute(insert(1, 10))
+        reader.count(10)
+        walstream.kill()
+        ((confirmed,),) = database.fetch(
+            "SELECT confirmed_flush_lsn::text FROM pg_replication_slots"
+            " WHERE database = current_database()"
+        )
+        shutil.rmtree(walstream.state.parent)
+        walstream.start("--adopt-slot").streaming()
+        database.execute(insert(11, 11))
+        reader.until(lambda records: any(one.new["id"] == "11" for one in records))
+        assert len(reader.read()) == 11
+        (said,) = walstream.said("what Kafka has already is left out")
+        assert said["begins"] == show(parse(str(confirmed)))
+        assert walstream.terminate() == 0
