@@ -15,7 +15,7 @@ from typing import Final
 import orjson
 
 from walstream.errors import Restart
-from walstream.kafka.start_report import StartReport, of_position
+from walstream.kafka.start_report import StartReport, no_position, of_position
 from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.lsn import NEVER, Lsn, show
 from walstream.op import MessageOp, ReplicationOp
@@ -148,6 +148,8 @@ class DeliveredTransactions:
         """Take what Kafka has, before anything is sent; return what to say of it."""
         found = decode_position(value) if value is not None else None
         why = self.begin(found)
+        if found is None and self._place.repeats:
+            return no_position(self._place.resume, is_other=value is not None)
         up_to = self._mark.lsn if self._mark is not None else 0
         return of_position(why, up_to, self._place.resume)
 
