@@ -1,19 +1,25 @@
 """Kafka is away for longer than its transactions last: each record is there once."""
 
 import os
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from tests.fault.test_kill_cycles import kill_worker, settle
-from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.fixtures.postgres import PostgresServer
+from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.fixtures.walstream import Stream, streamed
 from tests.support.loads.keyed import TABLE, Load
 from tests.support.oracles.op_order import OracleSlot
-from walstream.testing.servers.kafka import LocalKafka
+from tests.support.servers.brief_kafka import BriefKafka
+from tests.support.servers.slow_link import SlowLink
+from walstream.testing.servers.port import HOST, free_port
 
 pytestmark = [pytest.mark.fault, pytest.mark.same_on_15]
 
@@ -21,9 +27,21 @@ _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _TIMEOUT_S = 5  # of a Kafka transaction
 
 
+@dataclass(frozen=True)
+class Linked:
+    """A broker that clients reach by way of a link."""
+
+    link: SlowLink
+    data: Path | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.link.port}"
+
+
 @contextmanager
 def begun(
-    postgres: PostgresServer, broker: LocalKafka, factory: pytest.TempPathFactory
+    postgres: PostgresServer, broker: KafkaServer, factory: pytest.TempPathFactory
 ) -> Iterator[Stream]:
     """Stream into partitions of one broker, in brief transactions."""
     producer = {
@@ -90,4 +108,38 @@ def test_an_end_in_an_outage_repeats_nothing(
                 broker.thaw()
                 walstream.streaming()
                 load.wait_for_more(20)
+        assert settle(stream, oracle) == 0
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["cut", "killed"])
+def test_answers_that_are_lost_repeat_nothing(
+    *,
+    killed: bool,
+    newest_postgres: PostgresServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The broker commits what it was asked for, and nobody hears of it."""
+    needs_own_servers()
+    port = free_port()
+    settings = {"advertised.listeners": f"PLAINTEXT://{HOST}:{port}"}
+    choose = random.Random(_SEED)  # noqa: S311 - a test's moments
+    with (
+        BriefKafka(settings=settings) as kafka,
+        SlowLink(kafka.port, port) as link,
+        begun(newest_postgres, Linked(link), tmp_path_factory) as stream,
+    ):
+        oracle, walstream = OracleSlot(stream.database), stream.walstream
+        with Load(stream.database.dsn, _SEED) as load:
+            stream.reader.until(bool)
+            for cycle in range(8):
+                load.wait_for_more(10)
+                time.sleep(choose.uniform(0.0, 0.3))
+                link.rate = 0
+                # in one of them the transaction ends before it is heard of
+                time.sleep(1.5 * _TIMEOUT_S if cycle == 3 else choose.uniform(0.0, 0.5))
+                if killed:
+                    kill_worker(walstream.worker_pid())
+                link.cut()
+                link.rate = None
+                load.wait_for_more(10)
         assert settle(stream, oracle) == 0
