@@ -618,3 +618,24 @@ def test_offsets_that_an_operator_set_are_copied_again_beyond_what_has_no_topic(
     with made:
         assert len(copy_of(reader, 10, topic)) == 10
         assert made.terminate() == 0, made.text
+
+
+def test_a_group_that_begins_anew_copies_all_whatever_positions_say(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}copy.public.item"
+    for number in range(9):
+        feed.insert(number, number % 3)
+    feed.flush()
+    with chain(sink={"delivery": "transactional"}) as made:
+        copy_of(reader, 9, topic)
+        assert made.terminate() == 0, made.text
+    TopicAdmin(feed.bootstrap).forget_group(f"{topic_prefix}group")
+    with chain(sink={"delivery": "transactional"}) as made:  # on another machine
+        assert len(copy_of(reader, 18, topic)) == 18
+        assert made.said("Kafka's position does not count")
+        made.kill()
+        made.start().streaming()
+        feed.insert(9)
+        feed.flush()
+        assert len(copy_of(reader, 19, topic)) == 19

@@ -159,9 +159,12 @@ class DeliveredTransactions:
         self._last = found
         if found is None or not place.repeats:
             return ""
+        if why := strange(found, place.origin, place.flush):
+            return why
+        if found.lsn < place.resume:
+            return ""  # nothing comes of what it covers
         why = is_before(found, place.replay)
-        why = why or strange(found, place.origin, place.flush)
-        if not why and found.lsn >= place.resume:
+        if not why:
             self._mark = found
         return why
 

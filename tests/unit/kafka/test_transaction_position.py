@@ -116,6 +116,7 @@ def test_a_mark_by_which_nothing_was_left_out_needs_no_proof() -> None:
         (at(100, replay="x"), {}, ""),  # the state folder was lost
         (at(100), {"repeats": False}, ""),
         (at(40), {}, ""),
+        (at(40), {"replay": ReplayMark("x")}, ""),  # it covers nothing that comes
         (None, {}, ""),
     ],
 )
@@ -136,6 +137,25 @@ def test_an_op_that_waited_behind_a_later_one_is_left_out_all_the_same() -> None
     assert found.has(op(100), Transaction(100))
     assert not found.has(op(120), Transaction(120))
     assert found.has(op(60), Transaction(60))
+
+
+@pytest.mark.parametrize(
+    ("value", "repeats", "text", "is_bad"),
+    [
+        (None, True, "Kafka has no position", False),
+        (None, False, "Kafka has nothing beyond", False),  # it creates its slot
+        (b"something else", True, "Kafka has no position", True),
+        (at(40).encode(), True, "Kafka has nothing beyond", False),
+        (at(100).encode(), True, "what Kafka has already", False),
+        (at(100, origin="7/shop/1").encode(), True, "disagree", True),
+    ],
+)
+def test_what_the_start_says(
+    value: bytes | None, text: str, *, repeats: bool, is_bad: bool
+) -> None:
+    said = delivered(repeats=repeats).open(value)
+    assert text in said.text
+    assert said.is_bad == is_bad
 
 
 def test_nothing_is_left_out_where_the_stream_ends_before_the_mark() -> None:
