@@ -13,6 +13,7 @@ pytest_plugins = [
     "tests.support.fixtures.postgres",
     "tests.support.fixtures.mariadb",
     "tests.support.fixtures.kafka",
+    "tests.support.fixtures.registry",
     "tests.support.fixtures.walstream",
     "tests.support.fixtures.consumer",
     "tests.support.fixtures.log_levels",
