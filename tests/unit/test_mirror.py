@@ -38,6 +38,8 @@ DRIVEN_BY = {
         "integration/test_backfill.py: "
         "test_rows_of_before_and_changes_of_meanwhile_are_the_table"
     ),
+    "walstream/kafka/registry/errors.py": "unit/kafka/registry/test_client.py",
+    "walstream/config/registry_rules.py": "unit/config/test_registry.py",
     "walstream/kafka/position_reader.py": (
         "integration/test_transactional.py: test_an_outbox_event_is_there_once"
     ),

@@ -13,6 +13,7 @@ from walstream.config.field import DistinctNames, OptionalDuration, Section
 FORMATS: Final = frozenset({"debezium", "debezium_row"})
 HEARTBEAT_TOPIC: Final = "__debezium-heartbeat"  # topics of heartbeats begin with it
 _DEFAULTS: Final = {"tombstones": True, "on_truncate": "skip"}
+_ENCODED: Final = {"adjust": "avro", "adjust_fields": "avro"}
 _Adjustment = Literal["none", "avro", "avro_unicode"]
 
 
@@ -76,12 +77,12 @@ class Debezium(Section):
     adjust: _Adjustment = Field(
         default="none",
         description="Spelling of schema names: none, avro or avro_unicode "
-        "(schema.name.adjustment.mode).",
+        "(schema.name.adjustment.mode); default of the encoding avro: avro.",
     )
     adjust_fields: _Adjustment = Field(
         default="none",
         description="Spelling of column names: none, avro or avro_unicode "
-        "(field.name.adjustment.mode).",
+        "(field.name.adjustment.mode); default of the encoding avro: avro.",
     )
     transaction_block: bool = Field(
         default=False,
@@ -117,10 +118,14 @@ class Debezium(Section):
 
 
 def with_defaults(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a sink's table with the defaults of its format."""
+    """Return a sink's table with the defaults of its format and encoding."""
     if table.get("format") not in FORMATS:
         return table
-    defaults = dict(_DEFAULTS)
+    defaults: dict[str, Any] = dict(_DEFAULTS)
     if table.get("kind") != "kafka":
         del defaults["tombstones"]
-    return {**defaults, **table}
+    found = {**defaults, **table}
+    options = table.get("debezium", {})
+    if table.get("encoding", "json") != "json" and isinstance(options, Mapping):
+        found["debezium"] = {**_ENCODED, **options}
+    return found

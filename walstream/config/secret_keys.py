@@ -14,6 +14,7 @@ HIDDEN_WORDS: Final = (
     r"|access[._-]?key|private[._-]?key(?:[._-]?pem|(?![\w.-]))|key\.pem|oauthbearer\.config"
     # of Hadoop's file systems: their names end in an account's or a bucket's
     r"|account[._-]key(?!provider)|[._-]sas\.|encryption\.key(?![\w.-])"
+    r"|user\.info"  # basic.auth.user.info: a user's name and password
     r"|assertion\.jwt\.payload|scram_\w+_key"
 )
 _SECRET: Final = re.compile(HIDDEN_WORDS, re.IGNORECASE)

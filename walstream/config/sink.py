@@ -28,6 +28,7 @@ from walstream.config.field import (
 from walstream.config.handler import Handler
 from walstream.config.messages import Messages
 from walstream.config.oauth import OAuth, with_oauth
+from walstream.config.registry import Registry
 
 KeyForm = Literal["json", "concat", "event", "pkey", "pkeyus", "tspkey", "tspkeyus"]
 Partitioner = Literal[
@@ -139,6 +140,14 @@ class RoutedSink(HandledSink):
 class KafkaSinkConfig(RoutedSink):
     kind: Literal["kafka"] = Field(
         description="Kind of the sink: kafka, log or discard."
+    )
+    encoding: Literal["json", "avro"] = Field(
+        default="json",
+        description="Encoding of the formats debezium: json, or avro with the schemas "
+        "in a registry.",
+    )
+    registry: Registry = Field(
+        default=Registry(), description="Schema registry of the encoding avro."
     )
     partitioner: Partitioner = Field(
         default="murmur2_random",

@@ -22,6 +22,7 @@ from walstream.config.field import is_loopback
 from walstream.config.message_rules import check_messages
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
+from walstream.config.registry_rules import check_encoding
 from walstream.config.sink import EMBEDDED, KafkaSinkConfig, RoutedSink, Sink
 from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 from walstream.config.transactional_rules import check_transactional
@@ -154,6 +155,7 @@ def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
     yield from debezium_rules.check_sink(name, sink)
     yield from topology.check_row_sink(name, sink)
     if isinstance(sink, KafkaSinkConfig):
+        yield from check_encoding(name, sink)
         yield from _check_txinfo(name, sink)
         yield from check_messages(
             ("sinks", name, "messages"), sink.messages, sink.format

@@ -1,7 +1,7 @@
 """ReplicationOp -> bytes and back: one module a format, one registry."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
 from walstream import plugins
 from walstream.formats.context import Context
@@ -12,6 +12,9 @@ from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 from walstream.telemetry import runtime
 
+if TYPE_CHECKING:
+    from walstream.formats.debezium import DebeziumOptions, SinkTurn
+
 __all__ = [
     "DEBEZIUM",
     "ENCODERS",
@@ -20,6 +23,7 @@ __all__ = [
     "LineEncoder",
     "MakeEncoder",
     "RecordEncoder",
+    "debezium_parts",
     "encoder_of",
     "texts_of",
     "wants_facts",
@@ -79,19 +83,24 @@ def _debezium_row(table: Table, context: Context) -> Encoder:
 def _debezium_records(table: Table, context: Context, *, unwrapped: bool) -> Encoder:
     # few processes write it, and its modules are many
     from walstream.formats.debezium import (  # noqa: PLC0415
-        DebeziumOptions,
         DebeziumRecords,
         DebeziumRowRecords,
-        SinkTurn,
     )
+
+    options, turn = debezium_parts(context)
+    made = DebeziumRowRecords if unwrapped else DebeziumRecords
+    return made(table, options, turn, unwrapped=unwrapped, backfill=context.backfill)
+
+
+def debezium_parts(context: Context) -> "tuple[DebeziumOptions, SinkTurn]":
+    """Return what encoders of these formats are made of, beside their table."""
+    from walstream.formats.debezium import DebeziumOptions, SinkTurn  # noqa: PLC0415
 
     turn = context.turn
     if turn is None:
         turn = SinkTurn()
         turn.begin(runtime.time_ns())
-    options = context.debezium or DebeziumOptions(context.origin.slot)
-    made = DebeziumRowRecords if unwrapped else DebeziumRecords
-    return made(table, options, turn, unwrapped=unwrapped, backfill=context.backfill)
+    return context.debezium or DebeziumOptions(context.origin.slot), turn
 
 
 ENCODERS: Final[dict[str, MakeEncoder]] = {

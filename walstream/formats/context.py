@@ -3,11 +3,13 @@
 The format `op` needs none of it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # a process whose formats are others does not load it
     from walstream.formats.debezium import DebeziumOptions, SinkTurn
+    from walstream.formats.encodings.subject import Strategy
 
 EMBEDDED: Final = frozenset({"schema", "table", "committime"})
 
@@ -32,3 +34,7 @@ class Context:
     # the sink's own; None: each table has one
     turn: "SinkTurn | None" = field(default=None, compare=False)
     backfill: bool = False  # of a task that reads existing rows
+    encoding: str = "json"
+    subjects: "Strategy" = "topic"  # how a registry's subjects are named
+    # of a task, which asks no registry: schemas' ids by `SubjectSchema.digest`
+    ids: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)

@@ -18,6 +18,7 @@ from walstream.formats.debezium import (
 )
 from walstream.kafka.debezium_heartbeat import Heartbeats
 from walstream.kafka.debezium_losses import Losses
+from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
@@ -50,6 +51,7 @@ class DebeziumSink(KafkaSink):
         producer: ClientProperties,
         expected: Iterable[str] = (),
         transactions: DeliveredTransactions | None = None,
+        ids: SchemaIds | None = None,
     ) -> None:
         """All is what a KafkaSink takes; compiled, it is passed on by name alone."""
         self._turn = SinkTurn()
@@ -61,6 +63,7 @@ class DebeziumSink(KafkaSink):
             producer=producer,
             expected=expected,
             transactions=transactions,
+            ids=ids,
         )
         self._losses = Losses(rules.name)
         self._next_look = 0.0

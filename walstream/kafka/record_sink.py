@@ -7,6 +7,7 @@ from typing import Final
 from walstream.config.librdkafka import ClientProperties
 from walstream.kafka.handler_record import partition_of, told_time
 from walstream.kafka.ordered_producer import OrderedProducer
+from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_sink import TopicSink
 from walstream.kafka.topics import Topics
@@ -41,6 +42,7 @@ class RecordSink(TopicSink):
         producer: ClientProperties,
         expected: Iterable[str] = (),
         transactions: DeliveredTransactions | None = None,
+        ids: SchemaIds | None = None,
     ) -> None:
         """All is what a TopicSink takes, and what routes its records."""
         super().__init__(
@@ -49,6 +51,7 @@ class RecordSink(TopicSink):
             producer=producer,
             expected=expected,
             transactions=transactions,
+            ids=ids,
         )
         self._router = router
         self._partition = PARTITIONERS[rules.partitioner]

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.kafka.record_sink import RecordSink
+from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
@@ -35,6 +36,7 @@ class KafkaSink(RecordSink):
         producer: ClientProperties,
         expected: Iterable[str] = (),
         transactions: DeliveredTransactions | None = None,
+        ids: SchemaIds | None = None,
     ) -> None:
         """All is what a RecordSink takes; compiled, it is passed on by name alone."""
         super().__init__(
@@ -44,6 +46,7 @@ class KafkaSink(RecordSink):
             producer=producer,
             expected=expected,
             transactions=transactions,
+            ids=ids,
         )
         self._tombstones = rules.tombstones
         self._targets: dict[Table, Target | None] = {}
@@ -55,13 +58,31 @@ class KafkaSink(RecordSink):
         Raises what makes that topic unusable.
         """
         topic = self._router.topic(table.schema, table.name)
-        if topic is None or topic in self._met:
+        if topic is None:
             return True
-        if not self._topics.have([topic]):
-            return False
-        self._meet(topic)
-        self._met.add(topic)
-        return True
+        if topic not in self._met:
+            if not self._topics.have([topic]):
+                return False
+            self._meet(topic)
+            self._met.add(topic)
+        return self._ids is None or self.have_ids(table)
+
+    @property
+    def has_registry(self) -> bool:
+        """Return whether its records have a registry's schemas."""
+        return self._ids is not None
+
+    def have_ids(self, table: Table) -> bool:
+        """Return whether the ids of a table's schemas are known; else ask for them."""
+        target = self._target(table)
+        return target is None or self._have_ids(target.aim.parts)
+
+    def ids_of(self, table: Table) -> dict[str, int]:
+        """Return those ids, by the digests of the schemas, for tasks."""
+        target = self._target(table)
+        if target is None or self._ids is None:
+            return {}
+        return self._ids.of(target.aim.parts)
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Hand over one op: counted in the transaction now, delivered later.
@@ -110,7 +131,9 @@ class KafkaSink(RecordSink):
         target = None
         if (aim := self._aims.of(table)) is not None:
             self._named.keep_out(aim.route.topic, table)
-            topic = self._topics.known.get(aim.route.topic)
+            topic = None
+            if not aim.parts or self._have_ids(aim.parts):
+                topic = self._topics.known.get(aim.route.topic)
             outbox = self._outbox_of(aim.route.topic)
             target = Target(aim, topic, outbox)
         self._targets[table] = target
@@ -129,7 +152,7 @@ class KafkaSink(RecordSink):
             if told is not None and waits:
                 told.arrive(transaction)
 
-        self._await(name, target.outbox, transaction, found)
+        self._await(name, target.outbox, transaction, found, target.aim.parts)
 
     def _put_truncate(
         self,

@@ -1,15 +1,17 @@
 """The part of a Kafka sink below its records: producers and topics."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
+from walstream.formats.encodings.subject import FramedPart
 from walstream.kafka.freeze_clock import TurnClock, stood_still
 from walstream.kafka.last_record import DeliveredRecords
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_fit import ProducerFit
 from walstream.kafka.producer_pool import ProducerPool
+from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_watch import TopicWatch
 from walstream.kafka.topics import Topics
@@ -26,7 +28,7 @@ _CLOSE_WAIT_S: Final = 3.0
 class TopicSink:
     """Producers of one sink, and the topics that they write to."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         rules: SinkRules,
         topics: Topics,
@@ -34,12 +36,14 @@ class TopicSink:
         producer: ClientProperties,
         expected: Iterable[str],
         transactions: DeliveredTransactions | None,
+        ids: SchemaIds | None,
     ) -> None:
         """Look at `expected` topics, or create them, before anything is sent.
 
-        With `transactions` all is sent in Kafka's.
+        With `transactions` all is sent in Kafka's, with `ids` by a registry's schemas.
         """
         self._rules = rules
+        self._ids = ids
         self._topics = topics
         self._expected = [*expected, *([rules.parking] if rules.parking else ())]
         self._awaited: set[str] = set()  # topics that are not known yet
@@ -67,6 +71,8 @@ class TopicSink:
             self._outboxes.close()  # before a poll lets librdkafka send more of it
             raise stood_still(still_ms)
         self._look_at_topics(self._outboxes)
+        if self._ids is not None:
+            self._ids.look()
         return self._outboxes.serve()
 
     @property
@@ -80,13 +86,16 @@ class TopicSink:
 
     @property
     def waiting(self) -> bool:
-        """Return whether it waits for Kafka."""
+        """Return whether it waits for Kafka, or for a schema registry."""
+        if self._ids is not None and self._ids.outage is not None:
+            return True
         return (outboxes := self._outboxes) is None or outboxes.unreachable
 
     @property
     def outage(self) -> Outage | None:
-        """Reason why Kafka does not answer, as far as known."""
-        return (self._outboxes or self._topics).outage
+        """Reason why Kafka, or a registry, does not answer, as far as known."""
+        found = (self._outboxes or self._topics).outage
+        return self._ids.outage if found is None and self._ids is not None else found
 
     @property
     def handler_waits(self) -> bool:
@@ -119,6 +128,8 @@ class TopicSink:
             if outboxes.has_doubts:  # nothing is to be left out at the next start
                 self._topics.disown()
         self._topics.close()
+        if self._ids is not None:
+            self._ids.close()
 
     def _find(self, topic: str) -> Topic:
         return self._topics.known[topic]
@@ -134,8 +145,11 @@ class TopicSink:
         outbox: OrderedProducer,
         transaction: Transaction,
         send: Callable[[], object],
+        parts: Sequence[FramedPart] = (),
     ) -> None:
         """Call `send` in turn, once a topic is known; count it until then.
+
+        The ids of these `parts` are known then, too.
 
         All topics that are waited for are asked for at once.
         """
@@ -145,6 +159,8 @@ class TopicSink:
         def attempt() -> bool:
             if not self._topics.have({name, *self._awaited}):
                 return False
+            if parts and not self._have_ids(parts):
+                return False
             self._awaited.clear()
             self._meet(name)
             send()  # its records take the place of this attempt
@@ -152,6 +168,10 @@ class TopicSink:
             return True
 
         outbox.hold(attempt)
+
+    def _have_ids(self, parts: Sequence[FramedPart]) -> bool:
+        """Return whether the ids of schemas are known; if not, they are asked for."""
+        return self._ids is None or self._ids.have(parts)
 
     def _look_at_topics(self, kafka: ProducerPool) -> None:
         """See whether the topics are still what they were."""

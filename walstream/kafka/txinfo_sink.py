@@ -11,6 +11,7 @@ from typing import Final
 from walstream.config.librdkafka import ClientProperties
 from walstream.formats.placeholder import weight
 from walstream.formats.txinfo import RowCounts
+from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topics import Topics
 from walstream.kafka.transaction_position import DeliveredTransactions
@@ -36,6 +37,7 @@ class TxinfoSink(KafkaSink):
         producer: ClientProperties,
         expected: Iterable[str] = (),
         transactions: DeliveredTransactions | None = None,
+        ids: SchemaIds | None = None,
     ) -> None:
         """All is what a KafkaSink takes; `rules` name where it is said."""
         super().__init__(
@@ -45,6 +47,7 @@ class TxinfoSink(KafkaSink):
             producer=producer,
             expected=expected,
             transactions=transactions,
+            ids=ids,
         )
         self._info = rules.txinfo or TransactionInfo()
         self._whose: Transaction | None = None

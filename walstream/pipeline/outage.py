@@ -1,6 +1,9 @@
 """Reason why a sink's target does not answer, in words for an operator."""
 
 from dataclasses import dataclass
+from typing import Final
+
+KAFKA: Final = "Kafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,3 +13,4 @@ class Outage:
     why: str
     hint: str = ""
     refused: bool = False  # may credentials that are read anew end it?
+    of: str = KAFKA  # what does not answer

@@ -3,14 +3,17 @@
 What is the same for all ops of a table is made once, with the table.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
 from walstream.errors import HistoryError
-from walstream.formats import RecordEncoder, encoder_of, texts_of
+from walstream.formats import RecordEncoder, texts_of
 from walstream.formats.context import Context
+from walstream.formats.encodings import encoder_in, parts_of
+from walstream.formats.encodings.subject import FramedPart
 from walstream.formats.strict import Encode, whole_rows
 from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
@@ -71,6 +74,7 @@ class TableEncoding:
     others: frozenset[int] = frozenset()  # columns that are no JSON texts in it
     meter: TableMeter = field(default_factory=lambda: TableMeter(""))
     records: RecordEncoder | None = None  # where a record is more than key and value
+    parts: Sequence[FramedPart] = ()  # whose schemas a registry has
 
 
 class EncodingPlan:
@@ -79,7 +83,7 @@ class EncodingPlan:
     def __init__(self, rules: SinkRules, router: Router) -> None:
         self._rules = rules
         self._router = router
-        self._make_encoder = encoder_of(rules.format)
+        self._make_encoder = encoder_in(rules.context.encoding, rules.format)
         self.tally = Tally()
 
     def of(self, table: Table) -> TableEncoding | None:
@@ -94,7 +98,10 @@ class EncodingPlan:
         meter = self._rules.meter.tables.of(table.full_name)
         others = frozenset(range(len(table.columns))).difference(texts_of(encoder))
         records = encoder if isinstance(encoder, RecordEncoder) else None
-        return TableEncoding(route, encode, encoder.truncates, others, meter, records)
+        parts = parts_of(encoder, route.topic, route.key.columns, context)
+        return TableEncoding(
+            route, encode, encoder.truncates, others, meter, records, parts
+        )
 
     def sends_truncate(self, op: ReplicationOp, aim: TableEncoding) -> bool:
         """Return whether a Truncate is sent; raise HistoryError if it stops the sink.

@@ -9,24 +9,33 @@ from collections.abc import Iterator
 from typing import Final
 
 from walstream.lsn import WAL_PAGE_HEADER, parse
-from walstream.pipeline.outage import Outage
-from walstream.sources.report import StreamReport, WorkerReport
+from walstream.pipeline.outage import KAFKA, Outage
+from walstream.sources.report import SinkReport, StreamReport, WorkerReport
 
 STUCK_S: Final = 15.0  # without progress
 AWAY_S: Final = 5.0  # a broker that starts anew is back sooner
 STARTING_S: Final = 20.0
 HANGS_S: Final = 10.0  # a turn of the loop takes milliseconds
 _OF_SINKS: Final = frozenset({"waiting", "records"})
-_WAITS: Final = {
-    False: "sink {!r} waits for Kafka: its brokers have not answered for {:.0f} s",
-    True: "sink {!r} waits for a handler, which has failed for {:.0f} s: the log says "
-    "why",
-}
+_WAITS: Final = "sink {!r} waits for Kafka: its brokers have not answered for {:.0f} s"
+_WAITS_OTHERWISE: Final = "sink {!r} has waited for {} for {:.0f} s"
+_HANDLER_WAITS: Final = (
+    "sink {!r} waits for a handler, which has failed for {:.0f} s: the log says why"
+)
 
 
 def _why(outage: Outage | None) -> str:
     """Return the cause, where it is known, and the cure."""
     return f": {outage.why}: {outage.hint}" if outage else ""
+
+
+def _waits(name: str, sink: SinkReport, for_s: float) -> str:
+    outage = sink.outage
+    if sink.handler_waits:
+        return _HANDLER_WAITS.format(name, for_s)
+    if outage is not None and outage.of != KAFKA:
+        return _WAITS_OTHERWISE.format(name, outage.of, for_s) + _why(outage)
+    return _WAITS.format(name, for_s) + _why(outage)
 
 
 class _Still:
@@ -74,8 +83,7 @@ class StallWatch:
             waiting, handler = sink.waiting, sink.handler_waits
             away_s = self._for_s(now, "waiting", name, (waiting, handler))
             if waiting and away_s >= AWAY_S:
-                why = "" if handler else _why(sink.outage)
-                yield _WAITS[handler].format(name, away_s) + why
+                yield _waits(name, sink, away_s)
             in_flight = sink.in_flight or 0
             seen = (sink.records, bool(in_flight))
             stuck_s = self._for_s(now, "records", name, seen)

@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING
 
 from walstream import __version__
-from walstream.config.sink import RoutedSink
+from walstream.config.registry import Registry
+from walstream.config.sink import KafkaSinkConfig, RoutedSink
 from walstream.formats import DEBEZIUM
+from walstream.formats.encodings import JSON
 
 if TYPE_CHECKING:
     from walstream.formats.debezium import DebeziumOptions
@@ -18,7 +20,7 @@ def debezium_options(
         return None
     from walstream.formats.debezium import DebeziumOptions  # noqa: PLC0415 - few need it
 
-    told = sink.debezium
+    told, registry = sink.debezium, registry_of(sink)
     return DebeziumOptions(
         name=told.name or source,
         database=database,
@@ -39,7 +41,15 @@ def debezium_options(
         deletes=told.deletes,
         add_fields=tuple(told.add_fields),
         add_prefix=told.add_prefix,
+        all_optional=registry is not None and registry.optional == "all",
     )
+
+
+def registry_of(sink: RoutedSink) -> Registry | None:
+    """Return the registry of a sink's schemas, if it has any."""
+    if isinstance(sink, KafkaSinkConfig) and sink.encoding != JSON:
+        return sink.registry
+    return None
 
 
 def debezium_key_form(sink: RoutedSink, source: str) -> str:
@@ -52,6 +62,10 @@ def debezium_key_form(sink: RoutedSink, source: str) -> str:
         told.interval,
         told.binary,
     ]
+    if isinstance(sink, KafkaSinkConfig) and sink.encoding != JSON:
+        # a key begins with its schema's id, and has its names in that
+        form += [sink.encoding, told.name or source, told.adjust]
+        form.append(str(told.money_digits))
     if told.schemas:
         form += ["schemas", told.name or source, told.adjust, str(told.money_digits)]
     return "debezium " + " ".join(form)

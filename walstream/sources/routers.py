@@ -1,6 +1,7 @@
 """A source's routers, one for each of its sinks, and what they ask of its tables."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from walstream.config import Config, KafkaSinkConfig, PackageSource, PostgresSource, dsn
 from walstream.config.sink import PackageSink, RoutedSink
@@ -12,7 +13,11 @@ from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import TransactionInfo
 from walstream.records.message_router import MessageRules
 from walstream.records.router import Router, RoutingRules, is_pattern, spelling
-from walstream.sources.debezium_options import debezium_key_form, debezium_options
+from walstream.sources.debezium_options import (
+    debezium_key_form,
+    debezium_options,
+    registry_of,
+)
 
 
 class NotFull(ConfigError):
@@ -113,13 +118,15 @@ class Routers:
         embed = frozenset(config.embed)
         if isinstance(source, PackageSource):
             own = SourceOrigin(database=self._name, slot=self._name)
-            return Context(own, embed, debezium_options(config, self._name, self._name))
+            made = debezium_options(config, self._name, self._name)
+            return _encoded(Context(own, embed, made), config)
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"a {source.kind} source has no slot: a defect")
         system, _, database = origin.partition("/")
         host = dsn.host(dsn.parse(source.dsn)) or "unknown"
         slot = SourceOrigin(host, database, int(system), source.slot)
-        return Context(slot, embed, debezium_options(config, self._name, database))
+        made = debezium_options(config, self._name, database)
+        return _encoded(Context(slot, embed, made), config)
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""
@@ -159,6 +166,14 @@ class Routers:
                     yield table, _not_listed(self._name, table, column)
             if strict and not (table.full and table.old_rows_whole):
                 yield table, _not_full(table, strict[0])
+
+
+def _encoded(context: Context, sink: RoutedSink) -> Context:
+    """Add how a sink's records are encoded."""
+    registry = registry_of(sink)
+    if registry is None or not isinstance(sink, KafkaSinkConfig):
+        return context  # in JSON
+    return replace(context, encoding=sink.encoding, subjects=registry.subjects)
 
 
 def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigError]:

@@ -20,6 +20,7 @@ from walstream.formats import DEBEZIUM, wants_facts
 from walstream.kafka import stored_topic
 from walstream.kafka.delivered_tails import DeliveredTails
 from walstream.kafka.producer_config import client_properties, queue_within
+from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.stored_topic import StoredTopic
 from walstream.kafka.topic import Topic
@@ -38,6 +39,7 @@ from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
 from walstream.records.handlers import OUTBOX
 from walstream.records.handlers.chain import Chain, is_outbox
 from walstream.sources.context import SourceContext
+from walstream.sources.debezium_options import registry_of
 from walstream.sources.delivered_topics import DeliveredTopics
 from walstream.sources.epoch import epoch_of
 from walstream.sources.handlers import (
@@ -46,6 +48,7 @@ from walstream.sources.handlers import (
     idle_patterns,
     max_topics,
 )
+from walstream.sources.registered_sinks import RegisteredSinks
 from walstream.sources.routers import Routers
 from walstream.telemetry.fields import SINK, TOPIC
 from walstream.telemetry.meter import Meter
@@ -79,6 +82,7 @@ class SinkSet:
         self._options = context.options
         self._routers = Routers(config, source)
         self._configs = {name: config.sinks[name] for name in found.sinks}
+        self.registered = RegisteredSinks()
         self._memory = config.memory // len(found.sinks)  # of each sink
         self._queue = queue_within(config.memory, len(found.sinks))
 
@@ -161,6 +165,7 @@ class SinkSet:
                 sink = self._make(name, config, origin, tables, joins=joins)
             stack.callback(sink.close)
             if isinstance(sink, KafkaSink):
+                self.registered.add(sink, handler_specs(config))
                 stack.callback(_note_topics, self._seen_topics[name], sink)
             sinks.append(self._equipped(sink, config))
         if self._verbose and sinks and not joins:
@@ -223,6 +228,9 @@ class SinkSet:
             transactions=self.delivered.transactions(
                 name, self.header(origin), rules.meter, joins=joins
             ),
+            ids=None
+            if (registry := registry_of(config)) is None
+            else SchemaIds(name, registry, self._positions),
         )
 
     def _equipped(self, sink: NamedSink, config: HandledConfig) -> NamedSink:

@@ -8,6 +8,7 @@ from typing import Self
 from walstream.config import SqlSource
 from walstream.errors import WalstreamError
 from walstream.finding import Finding, warning
+from walstream.pipeline.outage import KAFKA
 from walstream.sources.report import ErrorReport, SinkReport, TableReport
 from walstream.status.worker_state import WAITS, WorkerState, problems_of, state_of
 
@@ -117,7 +118,8 @@ class PolledState:
         for name, sink in self._awaited(state).items():
             outage = sink.outage
             why = f": {outage.why}: {outage.hint}" if outage else ""
-            yield f"sink {name!r} waits for Kafka{why}"
+            on = outage.of if outage else KAFKA
+            yield f"sink {name!r} waits for {on}{why}"
         ended_by = self.error.error if self.error and state == "failed" else ""
         for name, table in self.tables().items():
             if table.error and table.error != ended_by:

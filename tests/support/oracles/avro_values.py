@@ -10,7 +10,7 @@ from tests.support.oracles.debezium_avro import read
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.debezium.connect import struct as struct_of
 from walstream.formats.debezium.connect_type import ConnectType
-from walstream.formats.encodings import avro_schema
+from walstream.formats.encodings.avro import avro_schema
 
 
 def said(found: ConnectType, written: bytes | None, shown: str = "") -> Any:

@@ -21,7 +21,12 @@ from walstream.formats.debezium import (
     TransactionRecords,
 )
 from walstream.formats.debezium import names as topics
-from walstream.formats.encodings import AvroEnvelope, AvroKey, avro_schema, document
+from walstream.formats.encodings.avro import (
+    AvroEnvelope,
+    AvroKey,
+    avro_schema,
+    document,
+)
 from walstream.formats.txinfo import RowCounts
 from walstream.op import EPOCH_S, ReplicationOp, Table, halves
 from walstream.pipeline.pgoutput import Begin, Commit, LogicalMessage

@@ -38,6 +38,13 @@ CREATE TRIGGER gate BEFORE UPDATE ON {_POSITION} FOR EACH ROW
 """
 
 
+_ANOTHER_FILE = """
+SELECT FROM pg_class, unnest(%s::text[]) AS name
+WHERE oid = name::regclass AND relfilenode <> pg_relation_filenode(oid)
+"""
+"""Tables with another file than the snapshot says: the function sees the present."""
+
+
 class Gate:
     """Stops a group in front of the first transaction at or above an LSN."""
 
@@ -61,18 +68,34 @@ def dump_of_snapshot(
     database: Database, tables: Sequence[str]
 ) -> tuple[Lsn, list[str]]:
     """Return an LSN, and what `pg_dump` sees of the transactions below it."""
+    while True:
+        found = _dump_of_snapshot(database, tables)
+        if found is not None:
+            return found
+
+
+def _dump_of_snapshot(
+    database: Database, tables: Sequence[str]
+) -> tuple[Lsn, list[str]] | None:
+    """Return None where a table was truncated behind the snapshot: it looks empty.
+
+    No lock can be taken before: a TRUNCATE that waits for it, the slot would wait for.
+    """
     dsn = make_conninfo(database.dsn, replication="database")
     command = f"CREATE_REPLICATION_SLOT {_SLOT} TEMPORARY LOGICAL pgoutput"
     with (
         psycopg.connect(database.dsn) as holder,
         psycopg.connect(dsn, autocommit=True) as connection,
     ):
-        # an older snapshot sees nothing of a table that is truncated behind it
-        holder.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
         made = connection.pgconn.exec_(f"{command} (SNAPSHOT 'export')".encode())
         lsn, snapshot = made.get_value(0, 1), made.get_value(0, 2)
         assert lsn, made.error_message
         assert snapshot
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute(f"SET TRANSACTION SNAPSHOT '{snapshot.decode()}'")
+        holder.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
+        if holder.execute(_ANOTHER_FILE, [list(tables)]).fetchone():
+            return None
         rows = dump(database, tables, f"--snapshot={snapshot.decode()}")
     return parse(lsn.decode()), rows
 

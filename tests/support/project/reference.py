@@ -42,6 +42,7 @@ SECTIONS: Final = {
     "`[sinks.NAME.debezium]`": "Debezium",
     "`[sinks.NAME.messages]`": "Messages",
     "`[sinks.NAME.oauth]`, and of a kafka source": "OAuth",
+    "`[sinks.NAME.registry]`": "Registry",
     "`[sinks.NAME.topics.TABLE]`": "MappedTopic",
     "`[spark]`": "Spark",
 }

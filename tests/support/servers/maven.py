@@ -18,7 +18,8 @@ def jars(*coordinates: str) -> list[Path]:
     A coordinate that ends in `!` has its version whatever a parent says.
     """
     asked = "+".join(coordinates)
-    memory = _folder() / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.jars"
+    name = hashlib.sha256(asked.encode()).hexdigest()[:16]
+    memory = folder_of_jars() / f"{name}.jars"
     if remembered := recall(memory):
         return remembered
     memory.parent.mkdir(parents=True, exist_ok=True)
@@ -39,6 +40,7 @@ def _fetched(asked: str, memory: Path) -> list[Path]:
     return found
 
 
-def _folder() -> Path:
+def folder_of_jars() -> Path:
+    """Return the folder in which what came from Maven is kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base, "walstream", "jars")

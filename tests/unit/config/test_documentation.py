@@ -32,6 +32,7 @@ COMPLETE: Final[dict[tuple[str | int, ...], str]] = {
     ("sinks", "kafka", "debezium"): "Debezium",
     ("sinks", "kafka", "messages"): "Messages",
     ("sinks", "kafka", "oauth"): "OAuth",
+    ("sinks", "kafka", "registry"): "Registry",
     ("sinks", "kafka"): "KafkaSinkConfig",
     ("sinks", "kafka", "topics", "public.inventory"): "MappedTopic",
     ("sinks", "kafka", "handlers", 0): "DropColumnsHandler",

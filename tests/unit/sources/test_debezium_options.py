@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from walstream.config.debezium import Debezium
-from walstream.config.sink import LogSink
+from walstream.config.sink import KafkaSinkConfig, LogSink
 from walstream.formats.debezium import DebeziumOptions
 from walstream.sources.debezium_options import debezium_key_form, debezium_options
 
@@ -53,7 +53,8 @@ def test_no_option_is_forgotten() -> None:
     made = debezium_options(sink(**other), "app", "shop")
     assert made is not None
     plain = DebeziumOptions("app")
-    same = {one.name for one in fields(plain) if one.name not in {"name", "database"}}
+    elsewhere = {"name", "database", "all_optional"}
+    same = {one.name for one in fields(plain) if one.name not in elsewhere}
     for name in same:
         assert getattr(made, name) != getattr(plain, name), name
     assert made.add_fields == ("op",)
@@ -68,3 +69,22 @@ def test_what_moves_keys_is_told_by_their_form() -> None:
     assert len({plain, *forms}) == len(others) + 1
     schemas = debezium_key_form(sink(schemas=True), "app")
     assert debezium_key_form(sink(schemas=True, name="dbz"), "app") != schemas
+
+
+def encoded(**registry: object) -> KafkaSinkConfig:
+    told = {"kind": "kafka", "producer": {}, "format": "debezium", "encoding": "avro"}
+    return KafkaSinkConfig.model_validate({**told, "registry": registry})
+
+
+def test_a_registry_says_which_fields_may_be_null() -> None:
+    for optional, wanted in (("catalog", False), ("all", True)):
+        made = debezium_options(encoded(optional=optional), "app", "shop")
+        assert made is not None
+        assert made.all_optional is wanted
+
+
+def test_keys_with_ids_are_other_keys() -> None:
+    """Their schemas' names are in the ids, and the ids in the keys."""
+    plain = debezium_key_form(sink(adjust="avro", adjust_fields="avro"), "app")
+    assert debezium_key_form(encoded(), "app") != plain
+    assert debezium_key_form(encoded(), "app") != debezium_key_form(encoded(), "b")

@@ -7,7 +7,8 @@ from typing import Final
 from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.finding import Finding
-from walstream.formats import DEBEZIUM, encoder_of
+from walstream.formats import DEBEZIUM
+from walstream.formats.encodings import encoder_in
 from walstream.op import Table
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import session
@@ -70,8 +71,9 @@ def _refusal(routers: Routers, sink: str, table: Table) -> WalstreamError | None
     try:
         route = routers[sink].route(table, routers.context(sink, "0/").origin)
         if route is not None:
-            encoder = encoder_of(routers.routed[sink].format)
-            with_own_key(route, encoder(table, routers.context(sink, "0/")), table)
+            context = routers.context(sink, "0/")
+            encoder = encoder_in(context.encoding, routers.routed[sink].format)
+            with_own_key(route, encoder(table, context), table)
     except WalstreamError as error:
         return error
     return None

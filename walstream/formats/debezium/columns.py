@@ -45,15 +45,19 @@ class TableColumns:
 
     def __init__(self, table: Table, options: DebeziumOptions) -> None:
         self.table = table
+        self._all_optional = options.all_optional
         self.lost: Counter[tuple[str, str]] = Counter()
         """Values without a form, by column and reason."""
         types = ConnectTypes(options)
         self.types: dict[int, ConnectType] = {}
         self.fields: dict[int, tuple[str, Schema]] = {}
+        self.key_fields: dict[int, tuple[str, Schema]] = {}
+        """Fields as keys have them: those of the catalog, in any case."""
         left_out = []
         for index, name in enumerate(table.columns):
             facts = facts_of(table, index)
-            required = facts.not_null or index in table.key
+            keyed = facts.not_null or index in table.key
+            required = self.is_required(index)
             found = types.of(type_of(table, index), self._lost(name, required=required))
             if found is None:
                 left_out.append(name)
@@ -63,9 +67,14 @@ class TableColumns:
             shown = default_json(facts, quiet)
             self.types[index] = found
             field = field_name(name, options.adjust_fields)
-            self.fields[index] = (
+            self.key_fields[index] = (
                 field,
-                _schema(found.schema, shown, required=required),
+                _schema(found.schema, shown, required=keyed),
+            )
+            self.fields[index] = (
+                (field, found.schema.as_optional())
+                if self._all_optional
+                else self.key_fields[index]
             )
         self.left_out = tuple(left_out)
         self._check_names()
@@ -113,7 +122,9 @@ class TableColumns:
         return schema.default or self.types[index].empty
 
     def is_required(self, index: int) -> bool:
-        """Return whether a column's values are never null."""
+        """Return whether a column's values are never null, in a row's record."""
+        if self._all_optional:
+            return False
         return facts_of(self.table, index).not_null or index in self.table.key
 
     def schema(self, name: str) -> Schema:

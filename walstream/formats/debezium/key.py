@@ -40,14 +40,14 @@ class DebeziumKey:
         self._parts = [
             (
                 index,
-                f"{json_text(columns.fields[index][0])}:",
+                f"{json_text(columns.key_fields[index][0])}:",
                 columns.types[index].render,
             )
             for index in indexes
         ]
         self._before, self._behind = "{", "}"
         prefix = topic(options.name, table.schema, table.name)
-        fields = tuple(columns.fields[index] for index in indexes)
+        fields = tuple(columns.key_fields[index] for index in indexes)
         name = schema_name(f"{prefix}.Key", options.adjust)
         self.schema = Schema("struct", name=name, fields=fields)
         if options.schemas:

@@ -45,3 +45,4 @@ class DebeziumOptions:
     deletes: Deletes = "tombstone"  # delete.tombstone.handling.mode
     add_fields: tuple[str, ...] = ()  # add.fields
     add_prefix: str = "__"  # add.fields.prefix
+    all_optional: bool = False  # may every column be null, whatever the catalog says?

@@ -30,20 +30,36 @@ class DebeziumRecords:
 
         Else they are read beside the stream.
         """
-        encoder = UnwrappedEncoder if unwrapped else EnvelopeEncoder
         snapshot = BACKFILL if backfill else BESIDE
-        self._made = encoder(table, options, turn, snapshot)
+        self._made = self._encoder(table, options, turn, snapshot, unwrapped=unwrapped)
         self._options = options
         self.columns = self._made.columns
-        self.texts = self.columns.texts
+        self.texts: frozenset[int] = self.columns.texts
         self._headers = PositionHeaders(options, unwrapped=unwrapped)
         self._key: DebeziumKey | None = None  # with its schema: not made for each op
+
+    def _encoder(
+        self,
+        table: Table,
+        options: DebeziumOptions,
+        turn: SinkTurn,
+        snapshot: str,
+        *,
+        unwrapped: bool,
+    ) -> EnvelopeEncoder | UnwrappedEncoder:
+        """Make what writes the values."""
+        if unwrapped:
+            return UnwrappedEncoder(table, options, turn, snapshot)
+        return EnvelopeEncoder(table, options, turn, snapshot)
+
+    def _key_of(self, indexes: tuple[int, ...]) -> DebeziumKey:
+        return DebeziumKey(self.columns, self._options, indexes)
 
     def key(self, indexes: Sequence[int]) -> DebeziumKey:
         """Return what writes the keys, of these columns: once made, the same."""
         wanted = tuple(indexes)
         if self._key is None or self._key.indexes != wanted:
-            self._key = DebeziumKey(self.columns, self._options, wanted)
+            self._key = self._key_of(wanted)
         return self._key
 
     def encode(self, op: ReplicationOp) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from walstream.pipeline.outage import KAFKA
 from walstream.sources.report import SinkReport
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.worker_state import WorkerState, state_of
@@ -101,7 +102,8 @@ def _of_sinks(
     waited, waits = _waiting(last), _waiting(worker)
     for sink, one in waits.items():
         if sink not in waited:
-            on = "a handler" if one.handler_waits else "Kafka"
+            on = one.outage.of if one.outage else KAFKA
+            on = "a handler" if one.handler_waits else on
             why = f": {one.outage.why}" if one.outage else ""
             yield Event(at, name, _cut(f"sink {sink} waits for {on}{why}"), "bad")
     for sink in sorted(waited.keys() - waits.keys()):

@@ -312,6 +312,7 @@ class SourceSession:
                 topics={sink.name: sink.topics for sink in stage.sinks},
                 header=self._sinks.header(stage.server.origin),
                 empty=partial(self._empty, stage.sinks),
+                ids=partial(self._sinks.registered.wait, self._await),
                 column_facts=self._sinks.want_facts,
             )
             places = self._backfill.places

@@ -7,3 +7,11 @@ a default that is not a finite number is left out of the schema. An integer that
 large for its type, which only a handler can make, stops the source, as any text of
 another type does.
 """
+
+from walstream.formats.encodings.avro.envelope import AvroEnvelope
+from walstream.formats.encodings.avro.key import AvroKey
+from walstream.formats.encodings.avro.row import AvroRow
+from walstream.formats.encodings.avro.schema_text import avro_schema
+from walstream.formats.encodings.avro.tree import document
+
+__all__ = ["AvroEnvelope", "AvroKey", "AvroRow", "avro_schema", "document"]

@@ -26,7 +26,7 @@ class AvroKey(DebeziumKey):
         self.head = b""
         """What stands before each key: the id that a registry gives to the text."""
         self._rows = rows
-        fields = rows.columns.fields
+        fields = rows.columns.key_fields
         schemas = [fields[index][1] for index in indexes]
         self._writers = [rows.writers[index] for index in indexes]
         self._branches = [tree.branches(schema) for schema in schemas]

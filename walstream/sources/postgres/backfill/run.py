@@ -227,9 +227,10 @@ class SnapshotBackfill:
         in_process: bool,
     ) -> Job:
         site = self._site
+        ids = around.ids({one.relation.table for one in chunks})
         order = SnapshotOrder(
             source=site.name,
-            snapshot=TaskSnapshot(holder.name, holder.point - 1, around.header),
+            snapshot=TaskSnapshot(holder.name, holder.point - 1, around.header, ids),
             topics=around.topics,
             chunks=chunks,
             lock=str(site.lock),

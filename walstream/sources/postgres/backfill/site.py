@@ -1,6 +1,6 @@
 """Site of a source's backfill: its configuration, and facts of the start."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,6 +51,8 @@ class Surroundings:
     header: bytes  # of each first record
     empty: Callable[[Table, int, int], None]
     """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
+    ids: Callable[[Iterable[Table]], Mapping[str, Mapping[str, int]]] = lambda _: {}
+    """Return the ids of these tables' schemas by sink, once all are known."""
     column_facts: bool = False  # does a sink's format write what only the catalog says?
 
     def wish(self, name: str, where: str) -> KeyedTable:

@@ -5,7 +5,7 @@ of values, encoder, router, partitioner and producer properties.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from walstream.config import Config, KafkaSinkConfig
 from walstream.config.sink import RoutedSink
@@ -26,6 +26,9 @@ from walstream.sources.postgres.backfill.task_sink import TaskTarget, TopicShape
 from walstream.sources.routers import Routers
 from walstream.spark.leash import Leash
 
+SinkIds = Mapping[str, Mapping[str, int]]
+"""Ids of schemas by sink, and by the digests of the schemas."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
@@ -34,6 +37,7 @@ class TaskSnapshot:
     name: str  # as exported
     lsn: Lsn  # of its rows
     source_header: bytes  # system_identifier/database/epoch
+    ids: SinkIds = field(default_factory=dict)
 
 
 def transactions(slot: str, sink: str, source_header: bytes) -> str:
@@ -112,7 +116,9 @@ def chunk_task(
                     )
                     for topic in topics[name].values()
                 },
-                context=routers.context(name, origin),
+                context=replace(
+                    routers.context(name, origin), ids=snapshot.ids.get(name, {})
+                ),
                 handlers=handler_specs(sink),
                 parking="" if sink.on_too_large == "stop" else sink.on_too_large,
                 transactions=""

@@ -10,6 +10,8 @@ import structlog
 from walstream.errors import ConfigError, Transient
 from walstream.formats import Encoder, MakeEncoder, RecordEncoder
 from walstream.formats.context import Context
+from walstream.formats.encodings import parts_of
+from walstream.formats.encodings.subject import set_heads
 from walstream.kafka.bulk_producer import Headers
 from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
@@ -140,6 +142,10 @@ class HandledRows:
             )
         encoder = self._make_encoder(table, self._context)
         made = with_own_key(route, encoder, table), encoder
+        columns = made[0].key.columns
+        set_heads(
+            parts_of(encoder, route.topic, columns, self._context), self._context.ids
+        )
         self._written[table] = made
         return made
 

@@ -11,8 +11,10 @@ from itertools import repeat
 from operator import add
 from typing import Final, Self
 
-from walstream.formats import Encoder, LineEncoder, RecordEncoder, encoder_of
+from walstream.formats import Encoder, LineEncoder, RecordEncoder
 from walstream.formats.context import Context
+from walstream.formats.encodings import encoder_in, parts_of
+from walstream.formats.encodings.subject import set_heads
 from walstream.kafka.bulk_producer import BulkProducer, Outgoing
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, postgres_time
@@ -81,11 +83,15 @@ class TaskSink:
         self._route: Route | None = None
         if not is_outbox(target.handlers, table.full_name):
             self._route = target.router.route(table, target.context.origin)
-        make = encoder_of(target.format)
         context = replace(target.context, backfill=True)
+        make = encoder_in(context.encoding, target.format)
         self._encoder = make(table, context)
         if self._route is not None:
             self._route = with_own_key(self._route, self._encoder, table)
+            if not (target.dry or target.handlers):
+                columns = self._route.key.columns
+                parts = parts_of(self._encoder, self._route.topic, columns, context)
+                set_heads(parts, context.ids)
         self._handled: HandledRows | None = None
         if target.handlers:
             chain = Chain(target.handlers)

@@ -10,7 +10,7 @@ from walstream.errors import WalstreamError
 from walstream.formats.debezium.columns import UNSENT, TableColumns
 from walstream.formats.debezium.numeric import NO_NUMBER
 from walstream.formats.debezium.options import UNAVAILABLE, DebeziumOptions
-from walstream.formats.encodings import avro_schema
+from walstream.formats.encodings.avro import avro_schema
 from walstream.formats.encodings.avro.columns import AvroColumns
 from walstream.formats.encodings.avro.writers import NO_NULL
 from walstream.op import ColumnFacts, Kind, ReplicationOp, Table

@@ -11,7 +11,7 @@ from tests.support.oracles.avro_values import comparable, meant
 from tests.support.oracles.debezium_avro import read
 from walstream.formats.debezium import BACKFILL, BESIDE, EnvelopeEncoder, SinkTurn
 from walstream.formats.debezium.options import DebeziumOptions
-from walstream.formats.encodings import AvroEnvelope
+from walstream.formats.encodings.avro import AvroEnvelope
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED, Row
 

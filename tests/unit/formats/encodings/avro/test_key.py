@@ -8,7 +8,7 @@ from tests.support.oracles.debezium_avro import read
 from tests.unit.formats.encodings.avro.test_columns import INT8, NUMERIC, TEXT, rows
 from walstream.errors import HistoryError, WalstreamError
 from walstream.formats.debezium import DebeziumOptions
-from walstream.formats.encodings import AvroKey
+from walstream.formats.encodings.avro import AvroKey
 from walstream.op import Kind, ReplicationOp
 from walstream.row import OMITTED
 

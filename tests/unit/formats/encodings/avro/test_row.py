@@ -9,7 +9,7 @@ from tests.support.oracles.avro_values import comparable, meant
 from tests.support.oracles.debezium_avro import read
 from walstream.formats.debezium import BACKFILL, SinkTurn, UnwrappedEncoder
 from walstream.formats.debezium.options import DebeziumOptions
-from walstream.formats.encodings import AvroRow
+from walstream.formats.encodings.avro import AvroRow
 from walstream.op import Kind, ReplicationOp, Table
 
 TABLE = Table("public", "t", ("id", "v"), (0,), (23, 25))

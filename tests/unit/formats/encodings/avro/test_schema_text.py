@@ -15,7 +15,7 @@ from walstream.formats.debezium import (
     TransactionRecords,
 )
 from walstream.formats.debezium.connect import Schema, array, struct, text
-from walstream.formats.encodings import avro_schema
+from walstream.formats.encodings.avro import avro_schema
 
 _NAME = "a.b.N"
 

@@ -3,7 +3,7 @@
 from tests.support.oracles.debezium_avro import read
 from walstream.formats.debezium import DebeziumOptions
 from walstream.formats.debezium.source_block import SOURCE, unix_micros
-from walstream.formats.encodings import avro_schema
+from walstream.formats.encodings.avro import avro_schema
 from walstream.formats.encodings.avro.primitive import NULL, VALUE, long, text
 from walstream.formats.encodings.avro.source_block import AvroSource, origin
 

@@ -1,0 +1,222 @@
+"""Ids of a sink's schemas: asked without waiting, kept, compared."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.deadline import wait_until
+from walstream.config.registry import Registry
+from walstream.errors import HistoryError, Restart, WalstreamError
+from walstream.formats.debezium import DebeziumOptions, SinkTurn
+from walstream.formats.encodings.avro import AvroEnvelope
+from walstream.formats.encodings.subject import FramedPart, SubjectSchema, head
+from walstream.kafka.registry.errors import (
+    RegistryAway,
+    RegistryRefused,
+    SchemaIncompatible,
+    SchemaUnregistered,
+)
+from walstream.kafka.registry.schema_ids import SchemaIds, relax
+from walstream.kafka.registry.stored_schema import SCHEMAS
+from walstream.op import Table
+from walstream.testing.memory import MemoryStore
+
+TOLD = Registry(url="http://me:pw@r:8081")
+TABLE = Table("public", "t", ("id", "v"), (0,), (23, 25))
+
+
+class Client:
+    """A registry: ids, or errors, by subject."""
+
+    def __init__(self, _told: Registry) -> None:
+        self.answers: dict[str, int | WalstreamError] = {}
+        self.asked: list[str] = []
+        self.released = threading.Event()
+        self.released.set()
+
+    def id_of(self, schema: SubjectSchema) -> int:
+        self.released.wait(10)
+        self.asked.append(schema.subject)
+        answer = self.answers.get(schema.subject, 7)
+        if isinstance(answer, WalstreamError):
+            raise answer
+        return answer
+
+    def latest(self, _subject: str) -> str | None:
+        return None
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+class Ids:
+    """The ids of one sink, over several starts."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.clients: list[Client] = []
+        self._open: list[SchemaIds] = []
+
+    def start(self, told: Registry = TOLD, sink: str = "kafka") -> SchemaIds:
+        def made(given: Registry) -> Any:
+            self.clients.append(Client(given))
+            return self.clients[-1]
+
+        self._open.append(SchemaIds(sink, told, self.store, made))
+        return self._open[-1]
+
+    @property
+    def client(self) -> Client:
+        return self.clients[-1]
+
+    def close(self) -> None:
+        for one in self._open:
+            one.close()
+
+
+@pytest.fixture
+def ids() -> Iterator[Ids]:
+    made = Ids()
+    yield made
+    made.close()
+
+
+def part(subject: str = "t-value") -> FramedPart:
+    writer = AvroEnvelope(TABLE, DebeziumOptions("app", adjust="avro"), SinkTurn())
+    return FramedPart(SubjectSchema(subject, writer.schema_text), writer)
+
+
+def until(known: Callable[[], object]) -> None:
+    wait_until(known, 10, "it is known")
+
+
+def test_nothing_waits_for_an_answer(ids: Ids) -> None:
+    one, asked = ids.start(), part()
+    ids.client.released.clear()
+    assert not one.have([asked])
+    assert one.outage is None  # it may come yet
+    ids.client.released.set()
+    until(lambda: one.have([asked]))
+    assert asked.writer.head == head(7)
+    assert one.of([asked]) == {asked.schema.digest: 7}
+
+
+def test_what_is_known_is_not_asked_again_within_a_stream(ids: Ids) -> None:
+    one = ids.start()
+    until(lambda: one.have([part()]))
+    other = part()
+    assert one.have([other])
+    assert other.writer.head == head(7)
+    assert ids.client.asked == ["t-value"]
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (RegistryAway("away"), False),
+        (SchemaUnregistered("not there"), False),
+        (RegistryRefused("not you"), True),
+    ],
+)
+def test_who_does_not_answer_is_asked_again_and_told(
+    ids: Ids, error: WalstreamError, *, refused: bool
+) -> None:
+    one, asked = ids.start(), part()
+    ids.client.answers["t-value"] = error
+    until(lambda: one.have([asked]) or one.outage)
+    assert one.outage is not None
+    assert one.outage.why == error.args[0]
+    assert one.outage.refused is refused
+    ids.client.answers.clear()
+    until(lambda: one.have([asked]))
+    assert one.outage is None
+
+
+@pytest.mark.parametrize("error", [RegistryAway("away"), RegistryRefused("not you")])
+def test_what_was_registered_needs_no_registry(ids: Ids, error: WalstreamError) -> None:
+    one = ids.start()
+    until(lambda: one.have([part()]))
+    again, known, new = ids.start(), part(), part("u-value")
+    ids.client.answers = {"t-value": error, "u-value": error}
+    until(lambda: again.have([known]))
+    assert known.writer.head == head(7)
+    assert again.outage is None  # nothing waits
+    until(lambda: again.have([known, new]) or again.outage)
+    assert not again.have([known, new])
+
+
+def test_ids_are_of_one_registry_and_one_sink(ids: Ids) -> None:
+    one = ids.start()
+    until(lambda: one.have([part()]))
+    for told, sink in ((Registry(url="http://other:8081"), "kafka"), (TOLD, "two")):
+        other = ids.start(told, sink)
+        ids.client.answers["t-value"] = RegistryAway("away")
+        until(lambda: other.have([part()]) or other.outage)  # noqa: B023 - called here
+        assert other.outage is not None
+    assert "pw" not in str(SCHEMAS.read_all(ids.store))
+
+
+def test_a_registry_that_answers_is_believed(ids: Ids) -> None:
+    """It was replaced: its id, not the one that is kept, is of this schema."""
+    one = ids.start()
+    until(lambda: one.have([part()]))
+    again, asked = ids.start(), part()
+    ids.client.answers["t-value"] = 9
+    until(lambda: again.have([asked]))
+    assert asked.writer.head == head(9)
+    again.look()  # no record had the other one
+    third, asked = ids.start(), part()
+    ids.client.answers["t-value"] = RegistryAway("away")
+    until(lambda: third.have([asked]))
+    assert asked.writer.head == head(9)
+
+
+def test_a_kept_id_that_is_wrong_begins_the_stream_again(
+    ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.kafka.registry.schema_ids._LOOK_AGAIN_S", 0.01)
+    one = ids.start()
+    until(lambda: one.have([part()]))
+    again, asked = ids.start(), part()
+    ids.client.answers["t-value"] = RegistryAway("away")
+    until(lambda: again.have([asked]))
+    again.look()
+    ids.client.answers["t-value"] = 9
+
+    def restarts() -> bool:
+        try:
+            again.look()
+        except Restart:
+            return True
+        return False
+
+    until(restarts)
+
+
+def test_a_schema_that_is_refused_stops(ids: Ids) -> None:
+    one, asked = ids.start(), part()
+    ids.client.answers["t-value"] = SchemaIncompatible("refused")
+    with pytest.raises(HistoryError, match="refused") as told:
+        until(lambda: one.have([asked]))
+    assert told.value.repair.command == relax("http://r:8081", "t-value")
+
+
+def test_a_schema_that_is_refused_may_go_elsewhere(ids: Ids) -> None:
+    one = ids.start(TOLD.model_copy(update={"on_incompatible": "{subject}-2"}))
+    asked = part()
+    refused = SchemaIncompatible("refused")
+    ids.client.answers |= {"t-value": refused, "t-value-2": 8}
+    until(lambda: one.have([asked]))
+    assert asked.writer.head == head(8)
+
+
+def test_a_known_schema_that_is_refused_now_is_sent_on(ids: Ids) -> None:
+    """A replay writes older rows by it, whatever a subject takes today."""
+    one = ids.start()
+    until(lambda: one.have([part()]))
+    again, asked = ids.start(), part()
+    ids.client.answers["t-value"] = SchemaIncompatible("refused")
+    until(lambda: again.have([asked]))
+    assert asked.writer.head == head(7)

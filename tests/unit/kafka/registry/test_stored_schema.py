@@ -1,0 +1,14 @@
+"""Ids of schemas in the state folder."""
+
+from walstream.formats.encodings.subject import SubjectSchema
+from walstream.kafka.registry.stored_schema import SCHEMAS, StoredSchema, document_of
+from walstream.testing.memory import MemoryStore
+
+
+def test_a_document_is_of_a_sink_and_a_schema() -> None:
+    schema, stored = SubjectSchema("s", "{}"), MemoryStore()
+    found = StoredSchema(7, "s", "http://r")
+    stored.write(document_of("one", schema).entry(found))
+    assert document_of("one", schema).read(stored) == found
+    assert document_of("two", schema).read(stored) is None
+    assert SCHEMAS.read_all(stored) == {f"one/{schema.digest}": found}

@@ -1,0 +1,45 @@
+"""Ids for tasks: of the shapes that handlers make of tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+from walstream.op import Table
+from walstream.records.handlers.chain import Spec
+from walstream.sources.registered_sinks import RegisteredSinks
+
+TABLE = Table("public", "t", ("id", "v"), (0,), (23, 25), modifiers=(-1, -1))
+
+
+class Sink:
+    """A sink that knows ids at the second question."""
+
+    def __init__(self, name: str, *, has_registry: bool) -> None:
+        self.name = name
+        self.has_registry = has_registry
+        self.asked: list[tuple[str, ...]] = []
+
+    def have_ids(self, table: Table) -> bool:
+        self.asked.append(table.columns)
+        return len(self.asked) > 1
+
+    def ids_of(self, table: Table) -> dict[str, int]:
+        return {"-".join(table.columns): 7}
+
+
+def test_ids_are_of_the_handled_shapes_of_sinks_with_a_registry() -> None:
+    sinks = RegisteredSinks()
+    first: Any = Sink("one", has_registry=True)
+    other: Any = Sink("two", has_registry=False)
+    settings = {"columns": {"v": "w"}}
+    sinks.add(first, [Spec("rename_columns", ("*.t",), settings)])
+    sinks.add(other, [])
+    waits = []
+
+    def wait(known: Callable[[], bool]) -> None:
+        while not known():
+            waits.append(1)
+
+    assert sinks.wait(wait, [TABLE]) == {"one": {"id-w": 7}}
+    assert waits == [1]
+    assert first.asked == [("id", "w")] * 2
+    assert other.asked == []

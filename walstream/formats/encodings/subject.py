@@ -1,0 +1,98 @@
+"""Subjects: the names under which a registry has the versions of one schema.
+
+As Confluent's serializers name them (TopicNameStrategy, RecordNameStrategy,
+TopicRecordNameStrategy); Apicurio's default is the first. Pure.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Final, Literal, Protocol
+
+from walstream.errors import ConfigError
+from walstream.formats.debezium.connect import Schema
+
+Strategy = Literal["topic", "record", "topic_record"]
+_MAGIC: Final = b"\0"
+
+
+class Framed(Protocol):
+    """Writer of records, or keys, of one schema."""
+
+    schema: Schema
+    schema_text: str  # in the encoding's own language
+    head: bytes  # before each record: b"" until the id is known
+
+
+@dataclass(frozen=True)
+class SubjectSchema:
+    """A schema as a registry is asked for it."""
+
+    subject: str
+    text: str
+    kind: str = "AVRO"  # the registry's word for the language
+
+    @cached_property
+    def digest(self) -> str:
+        """Name of both, in a state folder and for tasks."""
+        told = f"{self.kind}\n{self.subject}\n{self.text}"
+        return blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class FramedPart:
+    """One part of a table's records, key or value, and its schema."""
+
+    schema: SubjectSchema
+    writer: Framed
+
+    def set(self, number: int) -> None:
+        """Let its records carry this id."""
+        self.writer.head = head(number)
+
+
+def head(number: int) -> bytes:
+    """Return what stands before a record: Confluent's wire format."""
+    return _MAGIC + number.to_bytes(4, "big")
+
+
+def subject_of(strategy: Strategy, topic: str, record: str, *, is_key: bool) -> str:
+    """Name the subject of a schema, `record` being its full name."""
+    if strategy == "record":
+        return record
+    if strategy == "topic_record":
+        return f"{topic}-{record}"
+    return f"{topic}-{'key' if is_key else 'value'}"
+
+
+def framed_parts(
+    strategy: Strategy, topic: str, writers: Iterable[tuple[bool, Framed]]
+) -> tuple[FramedPart, ...]:
+    """Return the parts of a table's records; of each writer, whether it is of keys."""
+    return tuple(
+        FramedPart(
+            SubjectSchema(
+                subject_of(strategy, topic, writer.schema.name, is_key=is_key),
+                writer.schema_text,
+            ),
+            writer,
+        )
+        for is_key, writer in writers
+    )
+
+
+def set_heads(parts: Iterable[FramedPart], ids: Mapping[str, int]) -> None:
+    """Let records carry ids that are known by the digests of their schemas.
+
+    Raises ConfigError where one lacks.
+    """
+    for part in parts:
+        number = ids.get(part.schema.digest)
+        if number is None:
+            raise ConfigError(
+                f"the id of the schema of subject {part.schema.subject!r} was not "
+                "asked for: a handler makes columns that it does not tell beforehand",
+                hint="let the handler say by `table` what becomes of a table's columns",
+            )
+        part.set(number)

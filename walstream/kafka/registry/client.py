@@ -1,0 +1,191 @@
+"""One registry over HTTP: Confluent's client, and its answers as walstream's errors."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from walstream.config.registry import Registry
+from walstream.config.secret import Secrets, collect
+from walstream.errors import RETRIED, ConfigError
+from walstream.formats.encodings.subject import SubjectSchema
+from walstream.kafka.registry.errors import (
+    RegistryAway,
+    RegistryRefused,
+    SchemaIncompatible,
+    SchemaRefused,
+    SchemaUnregistered,
+)
+
+T = TypeVar("T")
+_TIMEOUT_S: Final = 10.0
+_MOST: Final = 400  # characters of what a registry says
+_NO_SUBJECT: Final = 40401
+_NUMBERS: Final = {"timeout", "cache.capacity", "cache.latest.ttl.sec"}
+_OURS: Final = {"max.retries": 0}  # who asks asks again, and can be stopped meanwhile
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+UNPROCESSABLE: Final = 422
+
+
+class RegistryClient:
+    """Asks one registry; from several threads."""
+
+    def __init__(self, told: Registry) -> None:
+        """Raise ConfigError where the library lacks, or does not take a property."""
+        try:
+            from confluent_kafka import schema_registry  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise ConfigError(
+                f"a schema registry needs a library that lacks: {error.name}",
+                hint='pip install "walstream[registry]"',
+            ) from None
+        self._library = schema_registry
+        self._told = told
+        self._secrets = Secrets(frozenset(collect(told.model_dump())))
+        properties: dict[str, str | float] = {"timeout": _TIMEOUT_S}
+        for name, text in told.client.items():
+            properties[name] = _number(name, text) if name in _NUMBERS else text
+        if told.client.get("ssl.ca.location", "").lower() == "false":
+            properties["ssl.ca.location"] = False
+        try:
+            self._client = schema_registry.SchemaRegistryClient(
+                {**properties, **_OURS, "url": told.url}
+            )
+        except (ValueError, TypeError, OSError) as error:
+            raise ConfigError(
+                f"the registry's client cannot be made: {self._said(error)}",
+                hint="correct [sinks.NAME.registry.client]",
+            ) from None
+
+    @property
+    def where(self) -> str:
+        """Its address, for people."""
+        return self._told.identity
+
+    def id_of(self, schema: SubjectSchema) -> int:
+        """Return a schema's id; register it, if that may be.
+
+        Raises RegistryAway, RegistryRefused, SchemaUnregistered, SchemaIncompatible,
+        SchemaRefused.
+        """
+        if not self._told.auto_register:
+            return self.lookup(schema)
+        text = self._schema(schema)
+        if self._told.compatibility and not self.has(schema.subject):
+            level = self._told.compatibility
+            self._ask(
+                schema,
+                lambda: self._client.set_compatibility(schema.subject, level=level),
+            )
+        return self._ask(
+            schema, lambda: _id(self._client.register_schema(schema.subject, text))
+        )
+
+    def lookup(self, schema: SubjectSchema) -> int:
+        """Return a registered schema's id; SchemaUnregistered: it is not registered."""
+        text = self._schema(schema)
+        return self._ask(
+            schema,
+            lambda: _id(self._client.lookup_schema(schema.subject, text).schema_id),
+        )
+
+    def has(self, subject: str) -> bool:
+        """Return whether a subject has a version."""
+        asked = SubjectSchema(subject, "")
+        try:
+            return bool(self._ask(asked, lambda: self._client.get_versions(subject)))
+        except SchemaUnregistered:
+            return False
+
+    def latest(self, subject: str) -> str | None:
+        """Return the text of a subject's latest version; None: there is none."""
+        asked = SubjectSchema(subject, "")
+        with contextlib.suppress(SchemaUnregistered):
+            found = self._ask(asked, lambda: self._client.get_latest_version(subject))
+            return str(found.schema.schema_str)
+        return None
+
+    def fits(self, schema: SubjectSchema) -> bool:
+        """Return whether a schema could be the subject's next version."""
+        text = self._schema(schema)
+        try:
+            return bool(
+                self._ask(
+                    schema,
+                    lambda: self._client.test_compatibility(schema.subject, text),
+                )
+            )
+        except SchemaUnregistered:
+            return True  # the first version
+
+    def _schema(self, schema: SubjectSchema) -> Any:
+        return self._library.Schema(schema.text, schema.kind)
+
+    def _ask(self, schema: SubjectSchema, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except self._library.SchemaRegistryError as error:
+            raise self._error(schema, error) from None
+        except (OSError, ValueError) as error:
+            # HTML where JSON is expected is a ValueError, a wrong proxy's page
+            raise self._away(f"no answer of a registry: {self._said(error)}") from None
+        except Exception as error:  # noqa: BLE001 - any of its libraries'
+            # httpx's errors, a token's: the library says no more of what it raises
+            raise self._away(self._said(error)) from None
+
+    def _error(self, schema: SubjectSchema, error: Any) -> Exception:
+        status, code = error.http_status_code, error.error_code
+        said = self._said(error.error_message) if code != -1 else ""
+        if status in {UNAUTHORIZED, FORBIDDEN}:
+            return RegistryRefused(
+                f"registry {self.where} refuses subject {schema.subject!r}: HTTP "
+                f"{status} {said}".strip(),
+                hint="correct the login in [sinks.NAME.registry.client], or grant read "
+                "and write of the subject; walstream check tries it",
+            )
+        if status == NOT_FOUND and code != -1 and code is not None:
+            return SchemaUnregistered(
+                f"subject {schema.subject!r} in registry {self.where} does not have "
+                "this schema",
+                hint="register it (walstream check prints it); walstream waits",
+            )
+        if status == CONFLICT:
+            return SchemaIncompatible(
+                f"subject {schema.subject!r} in registry {self.where} refuses the "
+                f"schema: it is not compatible with earlier ones: {said}"
+            )
+        if status == UNPROCESSABLE:
+            return SchemaRefused(
+                f"subject {schema.subject!r}: registry {self.where} does not take the "
+                f"schema: {said}",
+                hint="names of tables and columns that Avro does not allow need adjust "
+                'and adjust_fields = "avro"',
+            )
+        return self._away(f"HTTP {status} {said}".strip())
+
+    def _away(self, why: str) -> RegistryAway:
+        return RegistryAway(f"registry {self.where}: {why}", hint=RETRIED)
+
+    def _said(self, error: object) -> str:
+        text = " ".join(str(error).split()) or type(error).__name__
+        return self._secrets.scrub(text)[:_MOST]
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
+
+def _id(found: object) -> int:
+    """Return an id, which has four bytes in a record; raise ValueError for others."""
+    if isinstance(found, int) and 0 <= found < 1 << 32:
+        return found
+    raise ValueError("an id that is not a number of 32 bits")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"the registry's {name} is not a number") from None

@@ -1,0 +1,249 @@
+"""The ids of one sink's schemas.
+
+Asked where a table is met first, in threads of their own: the streaming loop asks
+whether they are known, and never waits. What a registry gave is kept in the state
+folder, so that one that is away stops nothing that was registered before. While it
+answers, what is kept does not count: another registry, or one that was set back, has
+other ids.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from walstream.config.registry import STOP, SUBJECT, Registry
+from walstream.errors import Repair, Restart, Transient, WalstreamError
+from walstream.formats.encodings.subject import FramedPart, SubjectSchema
+from walstream.kafka.registry.client import RegistryClient
+from walstream.kafka.registry.errors import (
+    RegistryAway,
+    RegistryRefused,
+    SchemaIncompatible,
+)
+from walstream.kafka.registry.schema_difference import differing
+from walstream.kafka.registry.stored_schema import SCHEMAS, StoredSchema, document_of
+from walstream.pipeline.outage import Outage
+from walstream.pipeline.ports import StateStore
+from walstream.telemetry import runtime
+from walstream.telemetry.fields import ERROR, HINT, SINK
+
+_OF: Final = "the schema registry"
+_AT_ONCE: Final = 16  # questions
+_AGAIN_S: Final = 1.0
+_LOOK_AGAIN_S: Final = 30.0
+_log = structlog.get_logger()
+
+
+class SchemaIds:
+    """Ids by schema; called by the sink's loop alone, but for its own threads."""
+
+    def __init__(
+        self,
+        sink: str,
+        told: Registry,
+        positions: StateStore,
+        client: Callable[[Registry], RegistryClient] = RegistryClient,
+    ) -> None:
+        """Ask nothing yet. Raises ConfigError for a client that cannot be made."""
+        self._sink = sink
+        self._told = told
+        self._positions = positions
+        self._client = client(told)
+        self._threads = runtime.thread_pool(_AT_ONCE, thread_name_prefix="registry")
+        self._looker = runtime.thread_pool(1, thread_name_prefix="registry-look")
+        self._known: dict[str, int] = {}
+        self._kept: dict[str, int] = {
+            name.partition("/")[2]: found.id
+            for name, found in SCHEMAS.read_all(positions).items()
+            if name.startswith(f"{sink}/") and found.registry == told.identity
+        }
+        self._asked: dict[str, Future[int]] = {}
+        self._retry_at = 0.0
+        self._why: Outage | None = None
+        self._needed = False
+        self._closed = runtime.event()
+        self._changed = ""  # the subject of an id that is another now
+
+    def have(self, parts: Iterable[FramedPart]) -> bool:
+        """Let records carry the ids of their schemas; False: some are not known yet.
+
+        They are asked for, and again after an outage. Raises what only an operator can
+        end.
+        """
+        missing = False
+        for part in parts:
+            number = self._known.get(part.schema.digest)
+            if number is None and not self._find(part.schema):
+                missing = True
+            else:
+                part.set(self._known[part.schema.digest])
+        self._needed = missing
+        return not missing
+
+    def of(self, parts: Iterable[FramedPart]) -> dict[str, int]:
+        """Return ids that are known, by the digests of their schemas."""
+        return {one.schema.digest: self._known[one.schema.digest] for one in parts}
+
+    @property
+    def outage(self) -> Outage | None:
+        """Reason why it does not answer, where something waits for that."""
+        return self._why if self._needed else None
+
+    def look(self) -> None:
+        """Raise Restart once a kept id turned out to be another one."""
+        if self._changed:
+            raise Restart(
+                f"the registry has another id for the schema of {self._changed!r}: the "
+                "stream begins again with that"
+            )
+
+    def _find(self, schema: SubjectSchema) -> bool:
+        """Return whether the id is known now; if not, see that it is asked for."""
+        digest = schema.digest
+        asked = self._asked.get(digest)
+        if asked is None:
+            if self._why is not None and self._use_kept(schema):
+                return True
+            if runtime.monotonic() >= self._retry_at:
+                self._asked[digest] = self._threads.submit(self._ask, schema)
+            return False
+        if not asked.done():
+            return False
+        del self._asked[digest]
+        try:
+            self._known[digest] = asked.result()
+        except (Transient, RegistryRefused) as error:
+            self._wait(error)
+            return self._use_kept(schema)
+        self._answered()
+        return True
+
+    def _use_kept(self, schema: SubjectSchema) -> bool:
+        """Use the id that is kept, if one is; compare it once the registry answers."""
+        kept = self._kept.get(schema.digest)
+        if kept is None:
+            return False
+        self._known[schema.digest] = kept
+        self._looker.submit(self._compare, schema, kept)
+        return True
+
+    def _ask(self, schema: SubjectSchema) -> int:
+        kept = self._kept.get(schema.digest)
+        try:
+            try:
+                number = self._client.id_of(schema)
+            except SchemaIncompatible as error:
+                number = self._elsewhere(schema, error)
+        except (RegistryAway, RegistryRefused):
+            raise
+        except WalstreamError as error:
+            if kept is None:
+                raise
+            self._tell_missing(error, kept)
+            return kept
+        if kept is not None and kept != number:
+            self._tell_changed(schema, kept, number)
+        if kept != number:
+            self._keep(schema, number)
+        return number
+
+    def _tell_missing(self, error: WalstreamError, kept: int) -> None:
+        _log.warning(
+            "the registry does not have a schema that it gave an id to: readers may "
+            "not find it",
+            **{SINK: self._sink, ERROR: str(error.args[0]), HINT: error.hint},
+            id=kept,
+        )
+
+    def _tell_changed(self, schema: SubjectSchema, kept: int, number: int) -> None:
+        _log.error(
+            "the registry has another id for a schema than it gave before: it was "
+            "replaced or restored, and records of before may be read by another schema",
+            **{SINK: self._sink},
+            subject=schema.subject,
+            before=kept,
+            now=number,
+        )
+
+    def _elsewhere(self, schema: SubjectSchema, error: SchemaIncompatible) -> int:
+        """Register under another subject, where the operator named one."""
+        rule = self._told.on_incompatible
+        if rule != STOP:
+            other = replace(schema, subject=rule.replace(SUBJECT, schema.subject))
+            number = self._client.id_of(other)
+            _log.warning(
+                "schema is registered under another subject: its own refuses it",
+                **{SINK: self._sink},
+                subject=schema.subject,
+                other=other.subject,
+            )
+            return number
+        raise self._refusal(schema, error)
+
+    def _refusal(
+        self, schema: SubjectSchema, error: SchemaIncompatible
+    ) -> SchemaIncompatible:
+        """Return the error with the fields that differ, and what lets them pass."""
+        try:
+            before = self._client.latest(schema.subject)
+        except WalstreamError:
+            before = None
+        what = differing(before, schema.text) if before else ""
+        said = f"; against the latest version: {what}" if what else ""
+        return SchemaIncompatible(
+            f"{error.args[0]}{said}",
+            hint='or set on_incompatible = "{subject}-2": it goes to that subject then',
+            repair=Repair(
+                command=relax(self._told.urls[0], schema.subject), then="walstream run"
+            ),
+        )
+
+    def _keep(self, schema: SubjectSchema, number: int) -> None:
+        found = StoredSchema(number, schema.subject, self._told.identity)
+        self._positions.write(document_of(self._sink, schema).entry(found))
+
+    def _compare(self, schema: SubjectSchema, kept: int) -> None:
+        """Look at a kept id that is in use, as soon as the registry answers."""
+        while not self._closed.is_set():
+            try:
+                number = self._ask(schema)
+            except (RegistryAway, RegistryRefused):
+                self._closed.wait(_LOOK_AGAIN_S)
+                continue
+            if number != kept:
+                self._changed = schema.subject
+            return
+
+    def _wait(self, error: WalstreamError) -> None:
+        self._retry_at = runtime.monotonic() + _AGAIN_S
+        why = str(error.args[0])
+        refused = isinstance(error, RegistryRefused)
+        if self._why is None or self._why.why != why:
+            said = {ERROR: why, HINT: error.hint}
+            _log.warning(
+                "waiting for the schema registry", **{SINK: self._sink}, **said
+            )
+        self._why = Outage(why, error.hint, refused=refused, of=_OF)
+
+    def _answered(self) -> None:
+        if self._why is not None:
+            _log.info("the schema registry answers", **{SINK: self._sink})
+            self._why = None
+
+    def close(self) -> None:
+        """Ask nothing more."""
+        self._closed.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._looker.shutdown(wait=False, cancel_futures=True)
+        self._client.close()
+
+
+def relax(url: str, subject: str) -> str:
+    """Return the command that lets a subject take any next version."""
+    where = Registry(url=url).identity
+    body = '{"compatibility": "NONE"}'
+    kind = "Content-Type: application/vnd.schemaregistry.v1+json"
+    return f"curl -X PUT -H '{kind}' -d '{body}' '{where}/config/{subject}'"

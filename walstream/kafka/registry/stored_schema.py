@@ -1,0 +1,25 @@
+"""Ids of schemas, kept in the state folder: what is known needs no registry."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from walstream.formats.encodings.subject import SubjectSchema
+from walstream.pipeline.state_document import StateDocument, StateDocuments
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSchema:
+    """The id that a registry gave to a schema."""
+
+    id: int
+    subject: str
+    registry: str  # an id means nothing to another one
+
+
+SCHEMAS: Final = StateDocuments("schemas/", StoredSchema)
+"""By a sink's name and the schema's digest, `SINK/DIGEST`."""
+
+
+def document_of(sink: str, schema: SubjectSchema) -> StateDocument[StoredSchema]:
+    """Return the document of a schema."""
+    return SCHEMAS.of(f"{sink}/{schema.digest}")

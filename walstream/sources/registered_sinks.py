@@ -1,0 +1,46 @@
+"""The sinks of a source whose records have a registry's schemas."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from walstream.kafka.sink import KafkaSink
+from walstream.op import Table
+from walstream.records.handlers.chain import Chain, Spec
+
+
+class RegisteredSinks:
+    """Those that are open, for backfills: their tasks ask no registry."""
+
+    def __init__(self) -> None:
+        self._sinks: dict[str, tuple[KafkaSink, Chain]] = {}
+
+    def add(self, sink: KafkaSink, handlers: Iterable[Spec]) -> None:
+        """Take in a sink; one of the same name, of an earlier stream, is let go."""
+        if sink.has_registry:
+            self._sinks[sink.name] = sink, Chain(handlers)
+
+    def wait(
+        self, wait: Callable[[Callable[[], bool]], None], tables: Iterable[Table]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return the ids of these tables' schemas, by sink and by the schemas' digests.
+
+        `wait` is called with what has to become true.
+        """
+        every = list(tables)
+        wait(lambda: self._have(every))
+        return {
+            name: {
+                digest: number
+                for table in every
+                for digest, number in sink.ids_of(chain.shape(table)).items()
+            }
+            for name, (sink, chain) in self._sinks.items()
+        }
+
+    def _have(self, tables: Iterable[Table]) -> bool:
+        """Ask for all that are not known, at once."""
+        known = [
+            sink.have_ids(chain.shape(table))
+            for sink, chain in self._sinks.values()
+            for table in tables
+        ]
+        return all(known)
