@@ -138,7 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
             registry.slow.wait(60)
         fault = registry.faults.pop(0) if registry.faults else registry.always
         if fault is None:
-            status, found = registry.answered(self.headers, self.command, path, body)
+            status, found = registry.answered(
+                dict(self.headers), self.command, path, body
+            )
             fault = status, json.dumps(found).encode(), _JSON
         status, content, kind = fault
         self.send_response(status)
