@@ -6,20 +6,11 @@ with, which is that of its id.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from walstream.formats.encodings.avro.data import AvroData, BadData
 from walstream.formats.encodings.avro.schema_reader import parsed
-
-MAGIC: Final = b"\0"
-HEAD: Final = 5  # bytes before the data: the magic one, and the schema's id
-
-
-def schema_id(record: bytes | None) -> int | None:
-    """Return the id of a record in Confluent's wire format; None: it has another."""
-    if record is None or len(record) < HEAD or record[:1] != MAGIC:
-        return None
-    return int.from_bytes(record[1:HEAD], "big")
+from walstream.formats.encodings.wire import HEAD
 
 
 class AvroReader:

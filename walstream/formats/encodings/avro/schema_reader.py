@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, NoReturn
 import orjson
 
 from walstream.errors import WalstreamError
-from walstream.formats.debezium.connect_type import KAFKA
 from walstream.formats.encodings.avro import values
 from walstream.formats.encodings.avro.data import AvroData
 from walstream.formats.encodings.avro.values import Read
@@ -20,6 +19,7 @@ from walstream.formats.encodings.avro.values import Read
 Connect = Mapping[str, Any]
 """A schema of Connect, as JsonConverter writes it."""
 
+_KAFKA: Final = "org.apache.kafka.connect.data."
 _INT: Final = values.integer(31)
 _SCALARS: Final[Mapping[str, tuple[str, Read]]] = {
     "boolean": ("boolean", values.boolean),
@@ -35,11 +35,11 @@ _SMALL: Final[Mapping[str, Read]] = {
     "int16": values.integer(15),
 }
 _LOGICAL: Final = {
-    ("bytes", "decimal"): f"{KAFKA}Decimal",
-    ("fixed", "decimal"): f"{KAFKA}Decimal",
-    ("int", "date"): f"{KAFKA}Date",
-    ("int", "time-millis"): f"{KAFKA}Time",
-    ("long", "timestamp-millis"): f"{KAFKA}Timestamp",
+    ("bytes", "decimal"): f"{_KAFKA}Decimal",
+    ("fixed", "decimal"): f"{_KAFKA}Decimal",
+    ("int", "date"): f"{_KAFKA}Date",
+    ("int", "time-millis"): f"{_KAFKA}Time",
+    ("long", "timestamp-millis"): f"{_KAFKA}Timestamp",
 }
 _PRECISION: Final = 64  # of a Decimal that has none of its own
 _SPACE: Final = "io.confluent.connect.avro"
