@@ -18,6 +18,7 @@ from bench.place import servers
 from bench.programs import Variant, variants
 from bench.results import Document
 from bench.shapes import SHAPES
+from tests.support.servers.faulty_registry import faulty_registry
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ SIZES: Final = {
     "A": Size(2_000_000, 300_000, quick_debezium=True),
     "B": Size(300_000, 50_000, quick_debezium=True),
     "debezium": Size(2_000_000, 300_000, quick_debezium=True),
+    "avro": Size(2_000_000, 300_000),
     "wide": Size(300_000, 50_000),
     "update-full": Size(500_000, 100_000),
     "mixed": Size(500_000, 100_000),
@@ -137,6 +139,18 @@ def _drain(order: Order) -> Document:
     return results.save(order.profile, figures, vars(order), small=order.small)
 
 
+def _avro(order: Order) -> Document:
+    shape = SHAPES["debezium"](order.rows)
+    with (
+        faulty_registry() as registry,  # without a fault: it is asked twice in a run
+        servers(order.rows, order.partitions) as place,
+    ):
+        forms = [variants()[0], programs.envelopes(), programs.avro(registry.url)]
+        wanted = Wanted(order.runs, forms, debezium=False)
+        figures = drain.measure(place, shape, wanted, _say)
+    return results.save(order.profile, figures, vars(order), small=order.small)
+
+
 def _latency(order: Order) -> Document:
     with servers(100_000, order.partitions) as place:
         seconds, debezium = order.rows, order.debezium
@@ -178,6 +192,7 @@ def _module(order: Order) -> Document:
 
 
 _RUN: Final[dict[str, Callable[[Order], Document]]] = {
+    "avro": _avro,
     "latency": _latency,
     "delivery-latency": _delivery_latency,
     "start": _start,

@@ -14,6 +14,7 @@ import psycopg
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from bench.shapes import TABLE, Shape
+from tests.support.oracles.registered import RegisteredReader
 from walstream.kafka.topic_reader import TopicReader
 
 _WIDTH: Final = 6  # columns
@@ -83,6 +84,17 @@ def read_envelope(key: bytes | None, value: bytes | None) -> Change:
     """Read the new row of an envelope, of Debezium's or of walstream's."""
     text = str(orjson.loads(key or b"")["id"])
     return _debeziums(text, key, orjson.loads(value or b"")["after"])
+
+
+def reader_of_avro(url: str) -> Read:
+    """Make what reads an envelope in Avro, as a stranger would."""
+    reader = RegisteredReader(url)
+
+    def read(key: bytes | None, value: bytes | None) -> Change:
+        text = str(reader.read(key)["id"])
+        return _debeziums(text, key, reader.read(value)["after"])
+
+    return read
 
 
 def _debeziums(text: str, key: bytes | None, row: Any) -> Change:

@@ -11,7 +11,14 @@ import psutil
 import psycopg
 
 from bench import programs
-from bench.checked import Checker, Read, read_envelope, read_op, read_unwrapped
+from bench.checked import (
+    Checker,
+    Read,
+    read_envelope,
+    read_op,
+    read_unwrapped,
+    reader_of_avro,
+)
 from bench.place import Place
 from bench.programs import DEBEZIUM, LIMIT, PUBLICATION, Variant
 from bench.shapes import Shape
@@ -149,7 +156,9 @@ def walstream(backlog: Backlog, run: int, variant: Variant) -> Figure:
         figure = Figure(program.age_s, took, rows / took)
         program.complete(figure, rows)
         wait(backlog, _CONFIRMED, name, program)
-    read = read_envelope if variant.envelopes else read_op
+    read: Read = read_envelope if variant.envelopes else read_op
+    if variant.registry:
+        read = reader_of_avro(variant.registry)
     backlog.checked(topic, read, exact=not variant.transactional)
     return figure
 

@@ -15,6 +15,7 @@ from walstream.testing.servers.port import free_port
 LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
 COMPILED, PURE = "walstream, compiled", "walstream, pure"
 ENVELOPES: Final = "walstream, format debezium"
+AVRO: Final = "walstream, encoding avro"
 TRANSACTIONAL: Final = "walstream, delivery transactional"
 OURS: Final = (COMPILED, PURE)  # the faster one first
 PUBLICATION: Final = "walstream"
@@ -34,6 +35,7 @@ class Variant:
     environment: dict[str, str] = field(default_factory=dict)
     envelopes: bool = False  # format debezium, else op
     transactional: bool = False  # in Kafka's transactions
+    registry: str = ""  # where the schemas of envelopes in Avro are
 
 
 def variants() -> list[Variant]:
@@ -48,6 +50,12 @@ def envelopes() -> Variant:
     """Give the fastest form, writing what Debezium writes."""
     fastest = variants()[0]
     return Variant(ENVELOPES, "envelopes", fastest.environment, envelopes=True)
+
+
+def avro(registry: str) -> Variant:
+    """Give the fastest form, writing envelopes in Avro."""
+    fastest = variants()[0]
+    return Variant(AVRO, "avro", fastest.environment, envelopes=True, registry=registry)
 
 
 def transactional() -> Variant:
@@ -105,13 +113,19 @@ sinks = ["kafka"]
 kind = "kafka"
 topic = "{name}.{{schema}}.{{table}}"
 format = "{"debezium" if variant.envelopes else "op"}"
+encoding = "{"avro" if variant.registry else "json"}"
 delivery = "{"transactional" if variant.transactional else "idempotent"}"
 [sinks.kafka.producer]
 "bootstrap.servers" = "{place.kafka.bootstrap}"
-{_AS_PEER if variant.envelopes else ""}""")
+{_AS_PEER if variant.envelopes else ""}
+{_registered(variant.registry) if variant.registry else ""}""")
     command = (COMMAND, "run", "--adopt-slot", "-c", configuration)
     log = place.folder / f"{name}.log"
     return Program(command, log, environment=variant.environment)
+
+
+def _registered(url: str) -> str:
+    return f'[sinks.kafka.registry]\nurl = "{url}"'
 
 
 def debezium(

@@ -284,3 +284,34 @@ def test_tail_shows_them(topic: Topic, tmp_path: Path, as_json: bool) -> None:
     else:
         assert "Insert public.item id=1 n=9 amount=1.50" in lines[0]
         assert "n=10 (was 9)" in lines[2]
+
+
+def test_walstream_tail_shows_them(topic: Topic) -> None:
+    write_changes(topic.feed)
+    walstream = str(Path(sys.executable).with_name("walstream"))
+    command = [walstream, "tail", "--brokers", topic.kafka.bootstrap, topic.topic]
+
+    def run(*more: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*command, "-n", "9", *more],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    shown = run("--registry", topic.server.url)
+    assert shown.returncode == 0, shown.stderr
+    assert "insert public.item" in shown.stdout
+    assert "n: 9 → 10" in shown.stdout
+    assert '{"id":1}' in shown.stdout
+    lines = run("--registry", topic.server.url, "--json", "--key", '{"id":3}')
+    (line,) = map(json.loads, lines.stdout.splitlines())
+    assert (line["kind"], line["new"]["n"]) == ("insert", -(1 << 63))
+    bare = run()
+    assert "--registry URL" in bare.stderr
+    assert bare.returncode == 0
+    topic.server.stop()
+    away = run("--registry", topic.server.url)
+    assert away.returncode == 5, away.stderr
+    assert "when it answers" in away.stderr

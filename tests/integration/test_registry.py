@@ -16,7 +16,7 @@ from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.registered import RegisteredReader
 from tests.support.oracles.topic_reader import Reader, Record
 from tests.support.programs.verb import verb
-from tests.support.programs.walstream import Walstream
+from tests.support.programs.walstream import Walstream, toml
 from tests.support.servers.apicurio import LocalRegistry
 
 pytestmark = pytest.mark.same_on_15
@@ -228,3 +228,82 @@ def test_a_registry_that_was_replaced_gives_other_ids(
         with RegisteredReader(own_registry.url) as read:
             assert read.value_of(record)["after"]["v"] == "two"
         assert walstream.terminate() == 0
+
+
+def test_messages_transactions_and_heartbeats_have_schemas_too(
+    database: Database,
+    run: Run,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    name = f"{topic_prefix}app"
+    told = f"{name}.transaction"
+    walstream = run(
+        registry,
+        debezium={"name": name, "heartbeat": "200ms"},
+        messages={"prefixes": ["*"]},
+        txinfo=told,
+        source={"backfill": "never"},
+    )
+    with (
+        RegisteredReader(registry.url) as read,
+        walstream,
+        Reader(kafka.bootstrap, topic_prefix, raw) as reader,
+        Reader(kafka.bootstrap, f"__debezium-heartbeat.{name}", raw) as beats,
+    ):
+        walstream.streaming()
+        database.execute("SELECT pg_logical_emit_message(true, 'mine', 'hello')")
+        database.execute("INSERT INTO t VALUES (2, 'two', 'ok', 2)")
+        reader.count(4)
+        beats.until(bool)
+        records: dict[str, list[Any]] = {one.topic: [] for one in reader.records}
+        for one in reader.records:
+            records[one.topic].append((read.read(one.key), read.value_of(one)))
+        ((key, message),) = records[f"{name}.message"]
+        assert key == {"prefix": "mine"}
+        assert message["message"] == {"prefix": "mine", "content": b"hello"}
+        (_, begin), (_, end) = records[told]
+        assert (begin["status"], end["status"]) == ("BEGIN", "END")
+        assert end["event_count"] == 1
+        assert read.read(beats.records[0].key) == {"serverName": name}
+        assert walstream.terminate() == 0
+
+
+def test_check_says_what_tables_would_register(
+    database: Database, run: Run, registry: LocalRegistry, topic_prefix: str
+) -> None:
+    """The commands that it prints are enough."""
+    walstream = run(registry, "debezium_row", registry={"auto_register": False})
+    unregistered = findings(walstream, "schema-unregistered")
+    assert sorted(one["subject"] for one in unregistered) == [
+        f"subject {topic_prefix}public.t-{part}" for part in ("key", "value")
+    ]
+    for one in unregistered:
+        command = shlex.split(one["repair"]["command"])
+        subprocess.run(command, check=True, capture_output=True)
+    assert findings(walstream, "schema-unregistered") == []
+    with RegisteredReader(registry.url) as read:
+        read.client.set_compatibility(f"{topic_prefix}public.t-value", "FULL")
+    database.execute("DELETE FROM t")
+    database.execute("ALTER TABLE t ADD w int NOT NULL")
+    walstream = run(registry, "debezium_row")
+    (refused,) = findings(walstream, "schema-incompatible")
+    assert "new field w int, which has no default" in refused["what"]
+    command = shlex.split(refused["repair"]["command"])
+    subprocess.run(command, check=True, capture_output=True)
+    assert findings(walstream, "schema-incompatible") == []
+
+
+def test_check_says_that_a_registry_is_away(run: Run, registry: LocalRegistry) -> None:
+    walstream = run(registry, registry={"url": "http://127.0.0.1:1"})
+    (found,) = findings(walstream, "registry")
+    assert "refused" in found["what"]
+    assert found["exit_code"] == 5
+
+
+def findings(walstream: Walstream, code: str) -> list[dict[str, Any]]:
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    told = json.loads(verb(walstream.configuration, "check", "--json").stdout)
+    (source,) = told["sources"]
+    return [one for one in source["findings"] if one["code"] == code]

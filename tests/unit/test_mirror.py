@@ -38,6 +38,9 @@ DRIVEN_BY = {
         "integration/test_backfill.py: "
         "test_rows_of_before_and_changes_of_meanwhile_are_the_table"
     ),
+    "walstream/admin/check/schemas.py": (
+        "integration/test_registry.py: test_check_says_what_tables_would_register"
+    ),
     "walstream/kafka/registry/errors.py": "unit/kafka/registry/test_client.py",
     "walstream/config/registry_rules.py": "unit/config/test_registry.py",
     "walstream/kafka/position_reader.py": (

@@ -9,6 +9,7 @@ so many has all of it.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import orjson
 
@@ -63,6 +64,8 @@ class RowCounts:
 
 class TxinfoRecords:
     """Writes one record for each transaction; `lsn` is that of its commit."""
+
+    schemas: ClassVar[None] = None
 
     def begin(
         self, _xid: int | None, _first: Lsn, _commit_time: int

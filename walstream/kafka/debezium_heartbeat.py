@@ -5,7 +5,7 @@ from typing import Final
 from walstream.formats.debezium import DebeziumOptions, HeartbeatRecords
 from walstream.formats.debezium.names import heartbeat_topic
 from walstream.op import Kind, ReplicationOp, Table, postgres_time
-from walstream.records.producer_record import ProducerRecord
+from walstream.records.producer_record import ProducerRecord, SchemaRecord
 from walstream.telemetry import runtime
 
 _TABLE: Final = Table("", "heartbeat", ())  # no table of any database
@@ -29,4 +29,5 @@ class Heartbeats:
         time = runtime.time()
         value = self._records.value(int(time * 1000))
         op = ReplicationOp(Kind.INSERT, _TABLE, 0, 0, commit_time=postgres_time(time))
-        return ProducerRecord(self._records.key, value, self._topic), op
+        key, schemas = self._records.key, self._records.schemas
+        return SchemaRecord(key, value, self._topic, schemas=schemas), op

@@ -29,7 +29,7 @@ from walstream.pipeline.ledger import Transaction, alone
 from walstream.records.encoding import SinkRules
 from walstream.records.large_op import plain
 from walstream.records.message_records import Write
-from walstream.records.producer_record import ProducerRecord
+from walstream.records.producer_record import ProducerRecord, SchemaRecord
 from walstream.records.record_size import RECORD_OVERHEAD, Headers
 from walstream.records.router import Router
 from walstream.telemetry import runtime
@@ -132,7 +132,8 @@ class DebeziumSink(KafkaSink):
                 (message.lsn, message.row_lsn),
                 (message.xid, message.commit_time),
             )
-            return ProducerRecord(encoder.key(message.prefix), value, topic)
+            key = encoder.key(message.prefix)
+            return SchemaRecord(key, value, topic, schemas=encoder.schemas)
 
         return write
 

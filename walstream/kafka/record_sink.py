@@ -1,10 +1,11 @@
 """The part of a Kafka sink below any format: finished records."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from walstream.config.librdkafka import ClientProperties
+from walstream.formats.encodings.subject import FramedPart
 from walstream.kafka.handler_record import partition_of, told_time
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.registry.schema_ids import SchemaIds
@@ -22,10 +23,13 @@ from walstream.records.message_router import MessageRouter
 from walstream.records.named_topics import NamedTopics
 from walstream.records.oversize import TooLarge
 from walstream.records.partitioner import PARTITIONERS
-from walstream.records.producer_record import ProducerRecord
+from walstream.records.producer_record import ProducerRecord, SchemaRecord
 from walstream.records.record_size import RECORD_OVERHEAD, Headers, size_of
 from walstream.records.router import Router, spelling
 from walstream.telemetry.tally import Tally
+
+if TYPE_CHECKING:
+    from walstream.kafka.registry.aside import AsideEncoding
 
 ALONE: Final = 8 << 20  # bytes of a record: more are not copied twice
 
@@ -59,6 +63,7 @@ class RecordSink(TopicSink):
         self._named = NamedTopics(router, rules.max_named_topics)
         for topic in (rules.parking, *rules.reserved):
             self._named.reserve(topic)
+        self._asides = _asides(rules) if ids is not None else None
         self._messages: MessageRecords | None = None
         if rules.messages is not None:
             routed = MessageRouter(
@@ -149,11 +154,18 @@ class RecordSink(TopicSink):
         transaction: Transaction,
     ) -> None:
         outbox = self._outbox_of(name)
-        if (topic := self._topics.known.get(name)) is None:
+        asides = self._asides
+        parts: Sequence[FramedPart] = ()
+        if asides is not None and isinstance(record, SchemaRecord):
+            parts = asides.parts(name, record)
+        topic = self._topics.known.get(name)
+        if topic is None or (parts and not self._have_ids(parts)):
             again = partial(self._put_at, name, record, op, transaction)
-            self._await(name, outbox, transaction, again)
-        else:
-            self._put_made(outbox, topic, record, op, transaction)
+            self._await(name, outbox, transaction, again, parts)
+            return
+        if asides is not None and isinstance(record, SchemaRecord):
+            record = asides.encode(name, record)
+        self._put_made(outbox, topic, record, op, transaction)
 
     def _put(  # noqa: PLR0913, PLR0917 - a record without an object for each
         self,
@@ -256,3 +268,9 @@ class RecordSink(TopicSink):
         large.tell(self._rules.name, parking.name)
         outbox, document = self._outbox_of(parking.name), large.document()
         self._put(outbox, parking, large.key, document, large.op, transaction)
+
+
+def _asides(rules: SinkRules) -> "AsideEncoding":
+    from walstream.kafka.registry import aside  # noqa: PLC0415 - few need it
+
+    return aside.AsideEncoding(rules.context.subjects)

@@ -16,10 +16,11 @@ from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction, alone
 from walstream.records.encoding import SinkRules, TransactionInfo
-from walstream.records.producer_record import ProducerRecord
+from walstream.records.producer_record import ProducerRecord, SchemaRecord
 
 if TYPE_CHECKING:
     from walstream.formats.debezium import DebeziumOptions
+    from walstream.formats.debezium.connect import Schema
 
 Put = Callable[[ProducerRecord, ReplicationOp, Transaction], None]
 
@@ -28,6 +29,10 @@ _TABLE: Final = Table("", "txinfo", ("txinfo",))  # no table of any database
 
 class TransactionForm(Protocol):
     """Writes key and value of a transaction's records."""
+
+    @property
+    def schemas(self) -> "tuple[Schema, Schema] | None":
+        """Those of key and value; None: it is JSON, whatever the sink's encoding."""
 
     def begin(
         self, xid: int | None, first: Lsn, commit_time: int, /
@@ -222,4 +227,7 @@ class TransactionTopic:
             seq_id,
             commit_time=transaction.commit_time,
         )
-        self._put(ProducerRecord(key, value, self._topic), op, transaction)
+        made = ProducerRecord(key, value, self._topic)
+        if (schemas := self._records.schemas) is not None:
+            made = SchemaRecord(key, value, self._topic, schemas=schemas)
+        self._put(made, op, transaction)

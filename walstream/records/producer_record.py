@@ -2,6 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from walstream.formats.debezium.connect import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +21,10 @@ class ProducerRecord:
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp: int | None = None  # in Unix milliseconds; None: the commit's
     partition: int | None = None  # None: as its key says
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRecord(ProducerRecord):
+    """A finished record in JSON that tells the schemas of key and value."""
+
+    schemas: "tuple[Schema, Schema] | None" = None

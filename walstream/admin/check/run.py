@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from walstream.admin.check import backfill as backfill_checks
-from walstream.admin.check import config_file, debezium_keys, state
+from walstream.admin.check import config_file, debezium_keys, schemas, state
 from walstream.admin.check import kafka as chained_checks
 from walstream.admin.check import sql as polled_checks
 from walstream.admin.check.routes import partition_keys, topics_of
@@ -253,7 +253,10 @@ class _Checker:
     ) -> list[Finding]:
         captured = inspection.captured.values() if inspection.server else ()
         try:
-            return list(debezium_keys.inspect(routers, source, captured))
+            return [
+                *debezium_keys.inspect(routers, source, captured),
+                *schemas.inspect(routers, source, captured),
+            ]
         except WalstreamError:
             return []  # said by who looked at the server
 

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from walstream.errors import ConfigError
-from walstream.formats.debezium.connect import Schema
 from walstream.formats.encodings.wire import head
+
+if TYPE_CHECKING:  # its package has many modules, which other formats do not need
+    from walstream.formats.debezium.connect import Schema
 
 Strategy = Literal["topic", "record", "topic_record"]
 
@@ -20,7 +22,7 @@ Strategy = Literal["topic", "record", "topic_record"]
 class Framed(Protocol):
     """Writer of records, or keys, of one schema."""
 
-    schema: Schema
+    schema: "Schema"
     schema_text: str  # in the encoding's own language
     head: bytes  # before each record: b"" until the id is known
 

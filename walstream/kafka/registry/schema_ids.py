@@ -18,6 +18,7 @@ from walstream.config.registry import STOP, SUBJECT, Registry
 from walstream.errors import Repair, Restart, Transient, WalstreamError
 from walstream.formats.encodings.subject import FramedPart, SubjectSchema
 from walstream.kafka.registry.client import RegistryClient
+from walstream.kafka.registry.commands import relax
 from walstream.kafka.registry.errors import (
     RegistryAway,
     RegistryRefused,
@@ -197,7 +198,7 @@ class SchemaIds:
             f"{error.args[0]}{said}",
             hint='or set on_incompatible = "{subject}-2": it goes to that subject then',
             repair=Repair(
-                command=relax(self._told.urls[0], schema.subject), then="walstream run"
+                command=relax(self._told, schema.subject), then="walstream run"
             ),
         )
 
@@ -239,11 +240,3 @@ class SchemaIds:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._looker.shutdown(wait=False, cancel_futures=True)
         self._client.close()
-
-
-def relax(url: str, subject: str) -> str:
-    """Return the command that lets a subject take any next version."""
-    where = Registry(url=url).identity
-    body = '{"compatibility": "NONE"}'
-    kind = "Content-Type: application/vnd.schemaregistry.v1+json"
-    return f"curl -X PUT -H '{kind}' -d '{body}' '{where}/config/{subject}'"

@@ -13,13 +13,14 @@ from walstream.formats.debezium import DebeziumOptions, SinkTurn
 from walstream.formats.encodings.avro import AvroEnvelope
 from walstream.formats.encodings.subject import FramedPart, SubjectSchema
 from walstream.formats.encodings.wire import head
+from walstream.kafka.registry.commands import relax
 from walstream.kafka.registry.errors import (
     RegistryAway,
     RegistryRefused,
     SchemaIncompatible,
     SchemaUnregistered,
 )
-from walstream.kafka.registry.schema_ids import SchemaIds, relax
+from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.registry.stored_schema import SCHEMAS
 from walstream.op import Table
 from walstream.testing.memory import MemoryStore
@@ -201,7 +202,7 @@ def test_a_schema_that_is_refused_stops(ids: Ids) -> None:
     ids.client.answers["t-value"] = SchemaIncompatible("refused")
     with pytest.raises(HistoryError, match="refused") as told:
         until(lambda: one.have([asked]))
-    assert told.value.repair.command == relax("http://r:8081", "t-value")
+    assert told.value.repair.command == relax(TOLD, "t-value")
 
 
 def test_a_schema_that_is_refused_may_go_elsewhere(ids: Ids) -> None:

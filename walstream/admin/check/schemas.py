@@ -1,0 +1,120 @@
+"""Findings of `check` about registries: what today's tables would register there."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from walstream.config import PostgresSource
+from walstream.config.registry import STOP, Registry
+from walstream.errors import Repair, WalstreamError
+from walstream.finding import Finding
+from walstream.formats.encodings import encoder_in, parts_of
+from walstream.formats.encodings.subject import SubjectSchema
+from walstream.kafka.registry.client import RegistryClient
+from walstream.kafka.registry.commands import register, relax
+from walstream.kafka.registry.errors import SchemaUnregistered
+from walstream.kafka.registry.schema_difference import differing
+from walstream.op import Table
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import session
+from walstream.records.handlers.chain import Chain
+from walstream.records.record_key import with_own_key
+from walstream.sources.debezium_options import registry_of
+from walstream.sources.handlers import handler_specs
+from walstream.sources.postgres.backfill.table import look_at_each
+from walstream.sources.postgres.backfill.task_factory import wanted
+from walstream.sources.routers import Routers
+from walstream.telemetry import runtime
+
+_AT_ONCE: Final = 16
+_STOPS: Final = "the stream would stop at the table's first change"
+_WAITS: Final = "the stream would wait at the first table that it does not know yet"
+
+
+def inspect(
+    routers: Routers, source: PostgresSource, captured: Iterable[TableFacts]
+) -> Iterator[Finding]:
+    """Look up the schemas of each table where a sink has a registry.
+
+    Tables of which some columns are published are left to the stream.
+    """
+    registries = {
+        name: told
+        for name, sink in routers.routed.items()
+        if (told := registry_of(sink)) is not None
+    }
+    if not registries:
+        return
+    whole = (one for one in captured if one.full_name not in source.columns)
+    every = [wanted(table, (), facts=True) for table in whole]
+    with session(source.dsn) as connection:
+        tables = [
+            parts[0].relation.table
+            for _, parts in look_at_each(connection, every)
+            if isinstance(parts, list) and parts  # else its rows cannot be read: said
+        ]
+    for name, told in registries.items():
+        try:
+            yield from _of_sink(told, list(_schemas(routers, name, tables)))
+        except WalstreamError as error:
+            yield Finding.waits(error, "registry", f"sink {name}", _WAITS)
+
+
+def _schemas(
+    routers: Routers, sink: str, tables: Iterable[Table]
+) -> Iterator[SubjectSchema]:
+    """Yield the schemas of a sink's tables; what has no form is told elsewhere."""
+    context = routers.context(sink, "0/")
+    config = routers.configs[sink]
+    make, chain = (
+        encoder_in(config.encoding, config.format),
+        Chain(handler_specs(config)),
+    )
+    for table in tables:
+        try:
+            shape = chain.shape(table)
+            route = routers[sink].route(shape, context.origin)
+            if route is None or chain.is_outbox(table):
+                continue
+            encoder = make(shape, context)
+            columns = with_own_key(route, encoder, shape).key.columns
+        except WalstreamError:
+            continue
+        for part in parts_of(encoder, route.topic, columns, context):
+            yield part.schema
+
+
+def _of_sink(told: Registry, schemas: Sequence[SubjectSchema]) -> Iterator[Finding]:
+    """Look up all; raise what keeps from asking, be it the last question."""
+    client = RegistryClient(told)
+    try:
+        with runtime.thread_pool(_AT_ONCE, "registry") as threads:
+            for found in threads.map(partial(_look, client, told), schemas):
+                if found is not None:
+                    yield found
+    finally:
+        client.close()
+
+
+def _look(
+    client: RegistryClient, told: Registry, schema: SubjectSchema
+) -> Finding | None:
+    try:
+        client.lookup(schema)
+    except SchemaUnregistered as error:
+        subject = f"subject {schema.subject}"
+        if not told.auto_register:
+            repair = Repair(command=register(told, schema))
+            found = Finding.waits(error, "schema-unregistered", subject, _WAITS)
+            return replace(found, repair=repair)
+        if told.on_incompatible != STOP or client.fits(schema):
+            return None
+        what = differing(client.latest(schema.subject) or "", schema.text)
+        said = f"the table's schema is not compatible with earlier ones: {what}"
+        repair = Repair(command=relax(told, schema.subject), then="walstream run")
+        refused = WalstreamError(said, repair=repair)
+        return replace(
+            Finding.of(refused, "schema-incompatible", subject, _STOPS), exit_code=3
+        )
+    return None
