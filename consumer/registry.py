@@ -53,7 +53,7 @@ class SchemaRegistry:
         except ImportError as error:
             raise ConfigError(
                 f"registry= needs a library that is not there: {error.name}",
-                hint='pip install "walstream[registry]"',
+                hint='pip install "walstream[registry]", or "walstream-consumer[registry]"',
             ) from None
         self._library = schema_registry
         self.where = _shown(properties.get("url"))
