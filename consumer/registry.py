@@ -53,7 +53,8 @@ class SchemaRegistry:
         except ImportError as error:
             raise ConfigError(
                 f"registry= needs a library that is not there: {error.name}",
-                hint='pip install "walstream[registry]", or "walstream-consumer[registry]"',
+                hint='pip install "walstream[registry]", or that extra of'
+                " walstream-consumer",
             ) from None
         self._library = schema_registry
         self.where = _shown(properties.get("url"))

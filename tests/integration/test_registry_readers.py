@@ -21,14 +21,14 @@ _ROWS = "SELECT id, v, m::text, n FROM t ORDER BY id"
 
 def test_a_mirror_follows(  # noqa: PLR0913, PLR0917 - fixtures
     database: Database,
-    run: Run,  # noqa: F811 - the fixture
+    run: Run,
     kafka: KafkaServer,
     registry: LocalRegistry,
-    newest_postgres: PostgresServer,
+    postgres: PostgresServer,
     topic_prefix: str,
 ) -> None:
     with (
-        temporary_database(newest_postgres) as target,
+        temporary_database(postgres) as target,
         run(registry),
         IdempotentConsumer(
             PostgresMirror(target.dsn),
