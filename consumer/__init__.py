@@ -14,6 +14,7 @@ from consumer.errors import (
     HandlerFailed,
     Incomplete,
     PoisonRecord,
+    SchemasRefused,
     TopicReplaced,
     TransactionEnded,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "PostgresMirror",
     "Retry",
     "RowMessage",
+    "SchemasRefused",
     "Seen",
     "SeenInLmdb",
     "SeenInMemory",

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from consumer.basic import BasicConsumer
-from consumer.handler import BasicHandler
+from consumer.errors import SchemasAway, SchemasRefused
 from consumer.idempotent import IdempotentConsumer
 from consumer.mirror import PostgresMirror, TransactionMirror
 from consumer.op import ConsumerRecord, Op
@@ -86,16 +86,13 @@ def _tail(options: argparse.Namespace) -> None:
     if options.new:
         kafka["auto.offset.reset"] = "latest"
 
-    def show(op: Op) -> None:
-        _write(op.record, None if options.json else line(op))
-
     group = options.group or f"tail-{runtime.token_hex(6)}"
     _Tail(
-        show,
         group=group,
         topics=options.topic,
         kafka=kafka,
         unavailable=options.unavailable,
+        registry=_registry(options),
         as_json=options.json,
     ).run()
 
@@ -103,30 +100,47 @@ def _tail(options: argparse.Namespace) -> None:
 class _Tail(BasicConsumer):
     """Shows what holds no op, too, where another consumer skips it or stops."""
 
-    def __init__(self, show: BasicHandler, *, as_json: bool, **options: Any) -> None:
+    def __init__(self, *, as_json: bool, **options: Any) -> None:
         self._as_json = as_json
-        super().__init__(show, **options)
+        super().__init__(self._show, **options)
+
+    def _show(self, op: Op) -> None:
+        self._write(op.record, line(op))
+
+    def _write(self, record: ConsumerRecord, text: str) -> None:
+        """Write a line, or the record's value as JSON."""
+        if self._as_json:
+            text = (self._decoder.as_json(record).value or b"").decode()
+        # one write, since partitions are read by a thread each
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
 
     def _op_of(self, record: ConsumerRecord) -> Op | None:
         try:
             op, error = super()._op_of(record), None
+        except (SchemasAway, SchemasRefused):
+            raise
         except WalstreamError as refused:
             op, error = None, refused
         if op is None and record.value is not None:
-            text = other_line(record)
-            if text is None and error is not None:
-                raise error
+            text = self._other(record, error)
             if text is not None:
-                _write(record, None if self._as_json else text)
+                self._write(record, text)
         return op
 
-
-def _write(record: ConsumerRecord, text: str | None) -> None:
-    """Write a line; without a text the record's value itself."""
-    shown = (record.value or b"").decode() if text is None else text
-    # one write, since partitions are read by a thread each
-    sys.stdout.write(f"{shown}\n")
-    sys.stdout.flush()
+    def _other(
+        self, record: ConsumerRecord, error: WalstreamError | None
+    ) -> str | None:
+        """Show what has no op, or raise the error that says that it cannot be read."""
+        try:
+            text = other_line(self._decoder.as_json(record, named=True))
+        except (SchemasAway, SchemasRefused):
+            raise
+        except WalstreamError:
+            text = None
+        if text is None and error is not None:
+            raise error
+        return text
 
 
 def _mirror(options: argparse.Namespace) -> None:
@@ -151,6 +165,7 @@ def _mirror(options: argparse.Namespace) -> None:
         kafka=_kafka(options),
         accept_source=options.accept_source,
         unavailable=options.unavailable,
+        registry=_registry(options),
         connections=options.connections,
     ).run()
 
@@ -171,6 +186,7 @@ def _transaction_mirror(options: argparse.Namespace) -> None:
         memory=options.memory << 20,
         accept_source=options.accept_source,
         unavailable=options.unavailable,
+        registry=_registry(options),
     ).run()
 
 
@@ -215,6 +231,14 @@ def _common(verb: argparse.ArgumentParser) -> None:
         default=UNAVAILABLE,
         metavar="TEXT",
         help="Debezium's placeholder of a value that was not sent",
+    )
+    verb.add_argument(
+        "--registry", metavar="URL", help="the schema registry of records in Avro"
+    )
+    verb.add_argument(
+        "--registry-file",
+        type=Path,
+        help="a file of NAME=VALUE lines: how to log in there",
     )
     verb.add_argument("-v", "--verbose", action="store_true", help="log more (info)")
 
@@ -277,21 +301,36 @@ def _at_least_one(text: str) -> int:
 
 
 def _kafka(options: argparse.Namespace) -> dict[str, str]:
-    lines = list(options.X)
-    if options.kafka_file is not None:
-        try:
-            text = options.kafka_file.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{options.kafka_file}: {error}") from None
-        kept = (entry.strip() for entry in text.splitlines())
-        lines = [entry for entry in kept if entry and entry[0] != "#"] + lines
-    kafka = {"bootstrap.servers": options.kafka}
+    lines = [*_lines(options.kafka_file), *options.X]
+    return {"bootstrap.servers": options.kafka, **_pairs(lines, "Kafka")}
+
+
+def _registry(options: argparse.Namespace) -> dict[str, str] | None:
+    found = _pairs(_lines(options.registry_file), "a registry")
+    if options.registry is not None:
+        found["url"] = options.registry
+    return found or None
+
+
+def _lines(file: Path | None) -> list[str]:
+    if file is None:
+        return []
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {error}") from None
+    kept = (entry.strip() for entry in text.splitlines())
+    return [entry for entry in kept if entry and entry[0] != "#"]
+
+
+def _pairs(lines: Sequence[str], owner: str) -> dict[str, str]:
+    pairs = {}
     for entry in lines:
         name, found, value = entry.partition("=")
         if not found:
-            raise ConfigError("a property of Kafka has the form NAME=VALUE")
-        kafka[name.strip()] = value.strip()
-    return kafka
+            raise ConfigError(f"a property of {owner} has the form NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
 
 
 def _failed(error: WalstreamError) -> int:

@@ -12,6 +12,7 @@ from confluent_kafka import Message
 
 from consumer.decoder import Decoder, record_of
 from consumer.error_text import handler_failed
+from consumer.errors import SchemasAway, SchemasRefused
 from consumer.group.assigned_partition import AssignedPartition, Pause
 from consumer.group.batch_limit import BatchLimit
 from consumer.group.event_loop import EventLoop
@@ -35,6 +36,7 @@ from consumer.handler import (
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.op import ConsumerRecord, Op
 from consumer.poison import OnPoison, checked, meet
+from consumer.registry import RegistryProperties, registry_of
 from consumer.router import BasicRouter, BasicRoutes, routes_of
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient, WalstreamError
@@ -78,6 +80,7 @@ class BasicConsumer(GroupMember, BasicRoutes):
         batch: int = 1000,
         linger: float = 0.0,
         unavailable: str = UNAVAILABLE,
+        registry: RegistryProperties | None = None,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
         stop_timeout: float = 30.0,
@@ -86,13 +89,16 @@ class BasicConsumer(GroupMember, BasicRoutes):
 
         `linger` is how long `handle_batch` waits for `batch` ops of a partition.
         `unavailable` is what stands in Debezium's records for an unchanged TOAST value.
+        `registry` has the schemas of records in Avro: {"url": "http://HOST:8081"}, and
+        other properties of Confluent's SchemaRegistryClient.
         """
         check_batch(app, batch, linger)
         super().__init__(
             group=group, topics=topics, kafka=kafka, stop_timeout=stop_timeout
         )
         self._loop = EventLoop()
-        self._decoder = Decoder(unavailable)
+        self._registry = registry_of(registry)
+        self._decoder = Decoder(unavailable, self._registry)
         app = BasicRouter() if app is None else app
         self.routes = routes_of(app)
         self.routes.metrics = metrics
@@ -122,6 +128,8 @@ class BasicConsumer(GroupMember, BasicRoutes):
 
     def _release(self) -> None:
         self._loop.close()
+        if self._registry is not None:
+            self._registry.close()
 
     def _result_of(self, returned: object) -> object:
         reason = generated(returned)
@@ -195,7 +203,7 @@ class BasicWork:
         clock = runtime.current().monotonic
         for done, message in enumerate(messages):
             record = record_of(message, place)
-            op = self._op(record)
+            op = self._op(record, done)
             if op is None:
                 self._skipped += 1
             else:
@@ -254,7 +262,7 @@ class BasicWork:
             except WalstreamError:
                 if taken:
                     return ops, taken
-                self._op(record)
+                self._op(record, start)
                 return ops, 1
             if op is None:
                 continue
@@ -300,11 +308,15 @@ class BasicWork:
             )
             self._count(Measure.LOST, low - missing)
 
-    def _op(self, record: ConsumerRecord) -> Op | None:
-        """Decode; None for what is passed over."""
+    def _op(self, record: ConsumerRecord, done: int) -> Op | None:
+        """Decode, perhaps a little later; None for what is passed over."""
         options = self._options
         try:
             return options.decode(record)
+        except SchemasAway as error:
+            raise Pause(error.wait_s, done) from None
+        except SchemasRefused:
+            raise
         except WalstreamError as error:
             self._count(Measure.POISON, 1)
             meet(options.on_poison, record, error, options.result_of)

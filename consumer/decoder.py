@@ -2,11 +2,15 @@
 
 from typing import Any, Final
 
+import orjson
+
 from consumer.group.assigned_partition import Place
 from consumer.op import ConsumerRecord, EnvelopeOp, Op
+from consumer.registry import KnownSchema, SchemaRegistry
 from walstream.errors import WalstreamError
-from walstream.formats.debezium.decode import EnvelopeDecoder
+from walstream.formats.debezium.decode import EnvelopeDecoder, key_names
 from walstream.formats.debezium.options import UNAVAILABLE
+from walstream.formats.encodings.wire import schema_id
 from walstream.formats.op import decode
 
 _SOURCE_HEADER: Final = "walstream-source"
@@ -35,9 +39,12 @@ def record_of(message: Any, place: Place) -> ConsumerRecord:
 class Decoder:
     """Reads records as ops; their shape tells which of the formats they have."""
 
-    def __init__(self, unavailable: str = UNAVAILABLE) -> None:
+    def __init__(
+        self, unavailable: str = UNAVAILABLE, registry: SchemaRegistry | None = None
+    ) -> None:
         """`unavailable`: what stands in envelopes for an unchanged TOAST value."""
         self._envelopes = EnvelopeDecoder(unavailable)
+        self._registry = registry
 
     def op_of(self, record: ConsumerRecord) -> Op | None:
         """Decode a record's value; raise WalstreamError for one of another format.
@@ -50,6 +57,9 @@ class Decoder:
             return None
         if value.startswith(_OP):
             return Op(decode(value), record)
+        number = schema_id(value)
+        if number is not None:
+            return self._avro_op(value, number, record)
         try:
             return self._envelope_of(value, record)
         except WalstreamError as error:
@@ -59,9 +69,57 @@ class Decoder:
                 raise WalstreamError(f"{other.args[0]}, and {error.args[0]}") from None
 
     def _envelope_of(self, value: bytes, record: ConsumerRecord) -> EnvelopeOp | None:
-        headers = {name: text for name, text in record.headers if text is not None}
-        found = self._envelopes.read(value, record.key, headers)
+        found = self._envelopes.read(value, record.key, _headers(record))
         return None if found is None else EnvelopeOp.read(found, record)
+
+    def _avro_op(
+        self, value: bytes, number: int, record: ConsumerRecord
+    ) -> EnvelopeOp | None:
+        known = self._known(number)
+        names = self._key_names(record.key)
+        document = known.reader.read(value)
+        found = self._envelopes.read_document(
+            document, known.columns, names, _headers(record)
+        )
+        return None if found is None else EnvelopeOp.read(found, record)
+
+    def _known(self, number: int) -> KnownSchema:
+        if self._registry is None:
+            raise WalstreamError(
+                "it is in Avro, and its schema in a schema registry",
+                hint='set registry={"url": "http://HOST:8081"}',
+            )
+        return self._registry.schema(number)
+
+    def _key_names(self, key: bytes | None) -> tuple[str, ...]:
+        number = schema_id(key)
+        return key_names(key) if number is None else self._known(number).reader.names
+
+    def as_json(self, record: ConsumerRecord, *, named: bool = False) -> ConsumerRecord:
+        """Return a record in Avro as the JSON of it; any other as it is.
+
+        With `named`, the value has its schema's name, as Connect's converter has it.
+        Raises what `op_of` raises.
+        """
+        return record._replace(
+            key=self._json(record.key, named=False),
+            value=self._json(record.value, named=named),
+        )
+
+    def _json(self, data: bytes | None, *, named: bool) -> bytes | None:
+        number = schema_id(data)
+        if data is None or number is None:
+            return data
+        reader = self._known(number).reader
+        document = reader.read(data)
+        if named:
+            schema = {"name": reader.schema.get("name", "")}
+            document = {"schema": schema, "payload": document}
+        return orjson.dumps(document)
+
+
+def _headers(record: ConsumerRecord) -> dict[str, bytes]:
+    return {name: text for name, text in record.headers if text is not None}
 
 
 def source_of(record: ConsumerRecord) -> str | None:

@@ -6,7 +6,12 @@ position: never a row's value. What a handler raised is its cause.
 
 from typing import Self
 
-from walstream.errors import HistoryError, WalstreamError
+from walstream.errors import (
+    HistoryError,
+    PermissionLacking,
+    Transient,
+    WalstreamError,
+)
 
 
 class ConsumerStopped(WalstreamError):
@@ -56,3 +61,15 @@ class BarrierTimeout(ConsumerStopped):
 
 class Incomplete(ConsumerStopped, HistoryError):
     """Records of a transaction are gone: it cannot be handled whole."""
+
+
+class SchemasRefused(ConsumerStopped, PermissionLacking):
+    """The schema registry does not let this user in, or read."""
+
+
+class SchemasAway(Transient):
+    """The schema registry does not answer: a partition waits, and asks again."""
+
+    def __init__(self, message: str, wait_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s

@@ -31,6 +31,7 @@ from consumer.handler import (
 )
 from consumer.metrics import Metrics, unmeasured
 from consumer.poison import OnPoison, checked
+from consumer.registry import RegistryProperties, registry_of
 from consumer.router import IdempotentRouter, IdempotentRoutes, routes_of
 from consumer.state.connection import connect, refusal
 from consumer.state.connection_pool import Connections
@@ -87,6 +88,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         accept_source: AcceptSource = None,
         whole_rows: WholeRows | None = None,
         unavailable: str = UNAVAILABLE,
+        registry: RegistryProperties | None = None,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
         stop_timeout: float = 30.0,
@@ -98,7 +100,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         is how long `handle_batch` waits for `batch` ops of a partition. `whole_rows`
         names tables, each with the columns of its key: the values that an UPDATE leaves
         out are kept, and `op.new` has them. `unavailable` is what stands in Debezium's
-        records for an unchanged TOAST value.
+        records for an unchanged TOAST value. `registry` is as of BasicConsumer.
         """
         check_batch(app, batch, linger)
         if connections < 1:
@@ -119,6 +121,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         self._keys = RowKeys(whole_rows)
         self._begin = beginning(app)
         self._connections = Connections(dsn, group)
+        self._registry = registry_of(registry)
         self._options = WorkOptions(
             handler=idempotent_handler(app),
             on_poison=checked(on_poison),
@@ -135,7 +138,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
                 frozen_s=session_timeout_s(self._settings),
                 begin=begin_of(self._settings),
             ),
-            decoder=Decoder(unavailable),
+            decoder=Decoder(unavailable, self._registry),
             hooks=batch_hooks(app),
             batch_handler=idempotent_batch_handler(app),
         )
@@ -160,6 +163,8 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
 
     def _release(self) -> None:
         self._connections.close()
+        if self._registry is not None:
+            self._registry.close()
 
     def _make_tables(self) -> Tables:
         try:

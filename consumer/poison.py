@@ -48,6 +48,7 @@ def meet(
             ).at(record.topic, record.partition, record.offset) from error
     elif policy == "stop":
         raise PoisonRecord(
-            f"the record at {where} cannot be read: {reason}",
-            hint='check who else writes to this topic; on_poison="skip" skips it',
+            f"the record at {where} cannot be read: {reason.args[0]}",
+            hint=reason.hint
+            or 'check who else writes to this topic; on_poison="skip" skips it',
         ).at(record.topic, record.partition, record.offset)

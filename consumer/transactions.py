@@ -27,6 +27,7 @@ from consumer.group.stop_signals import stopping_at_signals
 from consumer.handler import Retry, beginning, finished
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.poison import OnPoison, checked
+from consumer.registry import RegistryProperties, registry_of
 from consumer.state.batch import Locked, Moved
 from consumer.state.connection import refusal
 from consumer.state.row_keys import RowKeys, WholeRows
@@ -86,6 +87,7 @@ class TransactionConsumer:
         accept_source: AcceptSource = None,
         whole_rows: WholeRows | None = None,
         unavailable: str = UNAVAILABLE,
+        registry: RegistryProperties | None = None,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
     ) -> None:
@@ -94,7 +96,8 @@ class TransactionConsumer:
         `accept_source` names the source to go on with when the topics' source changed
         (the error that stops the consumer then prints it); True accepts any.
         `whole_rows` is as of IdempotentConsumer. `unavailable` is what stands in
-        Debezium's records for an unchanged TOAST value.
+        Debezium's records for an unchanged TOAST value. `registry` is as of
+        BasicConsumer.
         """
         if memory < 1:
             raise ValueError("memory must be a number of bytes, 1 or more")
@@ -112,13 +115,14 @@ class TransactionConsumer:
         self._state = GroupState(group, transactions)
         keys = RowKeys(whole_rows)
         self._target = TargetSession(dsn, self._state, self._handler, keys)
+        self._registry = registry_of(registry)
         names = [topics] if isinstance(topics, str) else list(topics)
         self._options = ReaderOptions(
             group=group,
             transactions=transactions,
             topics=TopicChoice(names, transactions),
             memory=memory,
-            decoder=Decoder(unavailable),
+            decoder=Decoder(unavailable, self._registry),
             accept_source=accept_source,
             on_poison=checked(on_poison),
             metrics=metrics,
@@ -142,6 +146,8 @@ class TransactionConsumer:
                     self._read()
         finally:
             self._target.close()
+            if self._registry is not None:
+                self._registry.close()
             self._at_rest.set()
 
     def stop(self) -> None:

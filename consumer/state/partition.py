@@ -14,7 +14,12 @@ from confluent_kafka import Message
 
 from consumer.decoder import Decoder
 from consumer.error_text import blamed, handler_failed, shown
-from consumer.errors import BarrierTimeout, ConsumerStopped, HandlerFailed
+from consumer.errors import (
+    BarrierTimeout,
+    ConsumerStopped,
+    HandlerFailed,
+    SchemasAway,
+)
 from consumer.group.assigned_partition import AssignedPartition, Pause
 from consumer.group.batch_limit import BatchLimit
 from consumer.group.linger import Linger
@@ -164,7 +169,7 @@ class IdempotentWork:
         """Do the next batch; give the number of messages that are done with."""
         session = self._session
         now = session.known.now
-        plan = Planner(
+        planner = Planner(
             self._lane.place,
             now.position,
             now.source,
@@ -173,7 +178,11 @@ class IdempotentWork:
             self._batch.state.reach,
             now.next_offset or 0,
             self._options.decoder,
-        ).plan(messages, 0, self._limit.now)
+        )
+        try:
+            plan = planner.plan(messages, 0, self._limit.now)
+        except SchemasAway as error:
+            raise Pause(error.wait_s) from None
         if plan.foreign is not None:
             session.meet_source(plan.foreign, _offset(messages[0]))
             return 0

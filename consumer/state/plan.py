@@ -13,6 +13,7 @@ from typing import Final
 from confluent_kafka import Message
 
 from consumer.decoder import Decoder, record_of, source_of
+from consumer.errors import SchemasAway, SchemasRefused
 from consumer.group.assigned_partition import Place
 from consumer.op import ConsumerRecord, Op
 from consumer.state.position import SnapshotChunk, bygone, place_in_snapshot
@@ -76,6 +77,8 @@ class Planner:
         try:
             op = self.decoder.op_of(record)
         except WalstreamError as error:
+            if first and isinstance(error, SchemasAway | SchemasRefused):
+                raise
             if first:
                 plan.poison, plan.last = (record, error), True
             return first

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from confluent_kafka import Message
 
 from consumer.decoder import Decoder, record_of, source_of
-from consumer.errors import Incomplete, PoisonRecord
+from consumer.errors import Incomplete, PoisonRecord, SchemasAway, SchemasRefused
 from consumer.group.assigned_partition import Place
 from consumer.group.fetch_error import is_end, meet_fetch_error
 from consumer.op import ConsumerRecord, EnvelopeOp, Op
@@ -138,6 +138,8 @@ class Intake:
     def _put_op(self, place: Place, record: ConsumerRecord) -> None:
         try:
             op = self._decoder.op_of(record)
+        except (SchemasAway, SchemasRefused):
+            raise
         except WalstreamError as error:
             self._poisoned(place)
             meet(self._on_poison, record, error)

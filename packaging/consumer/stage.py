@@ -62,6 +62,7 @@ def stage(folder: Path, root: Path = ROOT) -> None:
         python=project["requires-python"],
         dependencies=_needed(project, _LIBRARIES),
         lmdb=_needed(project, _EXTRAS),
+        registry=json.dumps(project["optional-dependencies"]["registry"]),
     )
     _write(folder / "pyproject.toml", text)
 

@@ -29,6 +29,11 @@ VENDORED: Final = {
     "walstream.formats.debezium.position",
     "walstream.formats.debezium.temporal",
     "walstream.formats.debezium.unavailable",
+    "walstream.formats.encodings.avro.data",
+    "walstream.formats.encodings.avro.reader",
+    "walstream.formats.encodings.avro.schema_reader",
+    "walstream.formats.encodings.avro.values",
+    "walstream.formats.encodings.wire",
 }
 BOTH: Final = """
 import sys

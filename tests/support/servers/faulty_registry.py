@@ -5,7 +5,8 @@ It has what clients of Confluent's API ask for when they register, look up and r
 
 import json
 import threading
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +30,39 @@ class FaultyRegistry:
     """Answers of the next requests: status, body, type of the content."""
     always: tuple[int, bytes, str] | None = None
     slow: threading.Event | None = None  # each request waits for it
+    login: tuple[str, str] | None = None  # who alone may ask
+    _served: tuple["_Server", threading.Thread] | None = None
+
+    def start(self) -> None:
+        """Serve, again on the same port; what was registered is there."""
+        server = _Server(urlsplit(self.url).port or 0, self)
+        self.url = f"http://{HOST}:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=[0.02])
+        thread.start()
+        self._served = server, thread
+
+    def stop(self) -> None:
+        """Refuse connections."""
+        if self._served is not None:
+            server, thread = self._served
+            server.shutdown()
+            thread.join()
+            server.server_close()
+            self._served = None
+
+    def register(self, subject: str, text: str) -> int:
+        """Give a schema its id, as a request does."""
+        return self._register(subject, text)
+
+    def answered(
+        self, headers: Mapping[str, str], method: str, path: list[str], body: Any
+    ) -> tuple[int, Any]:
+        """Answer whom it may know."""
+        if self.login is not None:
+            pair = b64encode(":".join(self.login).encode()).decode()
+            if headers.get("Authorization") != f"Basic {pair}":
+                return 401, {"error_code": 401, "message": "Unauthorized"}
+        return self.answer(method, path, body)
 
     def fail(self, status: int, code: int = 0, message: str = "no") -> None:
         """Let the next request have this answer."""
@@ -82,44 +116,51 @@ class FaultyRegistry:
         return number
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, registry: FaultyRegistry) -> None:
+        self.registry = registry
+        super().__init__((HOST, port), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def _serve(self) -> None:
+        registry = self.server.registry
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length) or b"null")
+        parts = urlsplit(self.path).path.strip("/").split("/")
+        path = [unquote(part) for part in parts]
+        registry.asked.append((self.command, self.path, dict(self.headers)))
+        if registry.slow is not None:
+            registry.slow.wait(60)
+        fault = registry.faults.pop(0) if registry.faults else registry.always
+        if fault is None:
+            status, found = registry.answered(
+                dict(self.headers), self.command, path, body
+            )
+            fault = status, json.dumps(found).encode(), _JSON
+        status, content, kind = fault
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815 - the library's
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
 @contextmanager
 def faulty_registry() -> Iterator[FaultyRegistry]:
     """Serve one on a port of its own."""
     registry = FaultyRegistry()
-
-    class Handler(BaseHTTPRequestHandler):
-        def _serve(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length) or b"null")
-            parts = urlsplit(self.path).path.strip("/").split("/")
-            path = [unquote(part) for part in parts]
-            registry.asked.append((self.command, self.path, dict(self.headers)))
-            if registry.slow is not None:
-                registry.slow.wait(60)
-            fault = registry.faults.pop(0) if registry.faults else registry.always
-            if fault is None:
-                status, found = registry.answer(self.command, path, body)
-                fault = status, json.dumps(found).encode(), _JSON
-            status, content, kind = fault
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815 - the library's
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer((HOST, 0), Handler)
-    server.daemon_threads = True
-    registry.url = f"http://{HOST}:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
+    registry.start()
     try:
         yield registry
     finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        registry.stop()

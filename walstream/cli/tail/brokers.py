@@ -6,6 +6,7 @@ from typing import Final
 
 from walstream.config import Config, KafkaSinkConfig, tls
 from walstream.config.reachable_topics import topics_of
+from walstream.config.registry import Registry
 from walstream.config.tls import Confined
 from walstream.errors import ConfigError
 from walstream.kafka.producer_config import client_properties
@@ -18,6 +19,7 @@ class Client:
     properties: Mapping[str, object]  # librdkafka's
     topics: list[str]  # names and patterns of what the sinks can reach
     confined: Confined | None = None
+    registry: Registry | None = None  # of schemas of Avro
 
 
 def of_brokers(brokers: str) -> Client:
@@ -60,7 +62,9 @@ def of_config(config: Config, name: str | None) -> Client:
     }
     found = (tls.confined(each, sinks[each]) for each in chosen)
     strictest = next((one for one in found if one is not None), None)
-    return Client(properties[0], sorted(topics), strictest)
+    told = (sinks[each].registry for each in chosen)
+    registry = next((one for one in told if one.url), None)
+    return Client(properties[0], sorted(topics), strictest, registry)
 
 
 def _connection(producer: Mapping[str, object]) -> dict[str, object]:

@@ -28,7 +28,11 @@ class Change:
         return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
 
 
-def read(record: TopicRecord) -> Change:
-    """Understand a record, whatever it holds; never raises."""
+def read(record: TopicRecord, named: bytes | None = None) -> Change:
+    """Understand a record, whatever it holds; never raises.
+
+    `named` is its value with its schema's name, where that came from elsewhere.
+    """
     headers = {name: text for name, text in record.headers if text is not None}
-    return Change(record, parse.read(record.value, record.key, headers))
+    value = record.value if named is None else named
+    return Change(record, parse.read(value, record.key, headers))

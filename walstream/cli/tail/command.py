@@ -15,6 +15,7 @@ from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import echo, print_schema
 from walstream.cli.tail import json_lines
+from walstream.cli.tail.avro import AvroRecords
 from walstream.cli.tail.brokers import Client, of_brokers, of_config
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.filter import TailFilter, nothing_named
@@ -27,6 +28,7 @@ from walstream.cli.tail.last import LastChanges
 from walstream.cli.tail.printer import Printer
 from walstream.cli.tail.template import Template
 from walstream.config.load import has_default_file
+from walstream.config.registry import Registry
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.topic_reader import TopicReader, TopicRecord
@@ -58,6 +60,13 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     brokers: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="The brokers; needs no configuration."),
+    ] = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The schema registry of records in Avro. Default: the sink's.",
+        ),
     ] = None,
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Begin with the oldest record.")
@@ -133,7 +142,8 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     Whereabouts(client.properties, client.confined).look(_ANSWER_S)
     with TopicReader(client.properties, _ANSWER_S) as reader:
         follower = _begin(reader, topics, client, span)
-        pick = partial(_pick, TailFilter(key, table or ()))
+        avro = _avro(registry, client)
+        pick = partial(_pick, TailFilter(key, table or ()), avro)
         changes: Iterable[Change]
         if span.last is not None:
             changes = LastChanges(reader, follower.bounds, span.last).read(pick, ended)
@@ -202,9 +212,22 @@ def _begin(
     return follower
 
 
-def _pick(choice: TailFilter, record: TopicRecord) -> Change | None:
+def _avro(url: str | None, client: Client) -> AvroRecords:
+    """Return what reads records in Avro, by a registry where there is one."""
+    told = client.registry if url is None else Registry(url=url)
+    tell = partial(echo, err=True)
+    if told is None:
+        return AvroRecords(None, tell)
+    # few topics are in Avro, and its libraries take a second
+    from walstream.kafka.registry.client import RegistryClient  # noqa: PLC0415
+
+    return AvroRecords(RegistryClient(told).text_of, tell)
+
+
+def _pick(choice: TailFilter, avro: AvroRecords, record: TopicRecord) -> Change | None:
     """Return the change of a record, where it is wanted."""
+    record, named = avro.plain(record)
     if not choice.takes_record(record):
         return None
-    change = read(record)
+    change = read(record, named)
     return change if choice.takes_content(change.content) else None

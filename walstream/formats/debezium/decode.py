@@ -73,6 +73,26 @@ class EnvelopeDecoder:
             name = type(error).__name__
             raise WalstreamError(f"not a record of Debezium: {name}") from None
 
+    def read_document(
+        self,
+        envelope: Any,
+        schemas: Schemas,
+        key: tuple[str, ...] = (),
+        headers: Mapping[str, bytes] = _NO_HEADERS,
+    ) -> Envelope | None:
+        """Read what another encoding held, as JSON would have it: as `read` does.
+
+        `schemas` are those of the columns, see `field_schemas`; `key` names the fields
+        of the record's key.
+        """
+        try:
+            if _has_op(envelope, key):
+                return self._envelope(envelope, schemas, key, headers)
+        except _OTHER_SHAPE as error:
+            name = type(error).__name__
+            raise WalstreamError(f"not a record of Debezium: {name}") from None
+        return None
+
     def _read(
         self, value: bytes, key: bytes | None, headers: Mapping[str, bytes]
     ) -> Envelope | None:
@@ -80,22 +100,23 @@ class EnvelopeDecoder:
         told = found["schema"] if "payload" in found else None
         envelope = found.get("payload", found)
         names = key_names(key)
-        if is_other(envelope, names):
+        if not _has_op(envelope, names):
             return None
-        source = envelope["source"]
-        if source["connector"] != CONNECTOR:
-            raise WalstreamError(
-                f"a record of Debezium's connector {source['connector']!r}, where "
-                f"{CONNECTOR!r} is read"
-            )
-        if envelope["op"] == "m" and "message" in envelope:
-            return None
-        schemas = None if told is None else _field_schemas(told)
+        schemas = None if told is None else field_schemas(told)
         if may_be_rounded(envelope, schemas):
             found = exact(value)
             envelope = found.get("payload", found)
+        return self._envelope(envelope, schemas, names, headers)
+
+    def _envelope(
+        self,
+        envelope: Mapping[str, Any],
+        schemas: Schemas | None,
+        key: tuple[str, ...],
+        headers: Mapping[str, bytes],
+    ) -> Envelope:
         place = position(envelope, headers)
-        op = self._op(envelope, names, schemas or {})
+        op = self._op(envelope, key, schemas or {})
         op.lsn, op.seq_id = place.lsn, place.seq_id
         return Envelope(op, place.exact, schemas)
 
@@ -136,6 +157,19 @@ class EnvelopeDecoder:
         return row
 
 
+def _has_op(envelope: Mapping[str, Any], key: tuple[str, ...]) -> bool:
+    """Return whether a record has one; raise WalstreamError for another connector's."""
+    if is_other(envelope, key):
+        return False
+    connector = envelope["source"]["connector"]
+    if connector != CONNECTOR:
+        raise WalstreamError(
+            f"a record of Debezium's connector {connector!r}, where {CONNECTOR!r} is"
+            " read"
+        )
+    return not (envelope["op"] == "m" and "message" in envelope)
+
+
 def is_other(envelope: Mapping[str, Any], key: tuple[str, ...]) -> bool:
     """Return whether it is BEGIN or END of a transaction, or a heartbeat."""
     names = envelope.keys()
@@ -144,8 +178,11 @@ def is_other(envelope: Mapping[str, Any], key: tuple[str, ...]) -> bool:
     return names == {"ts_ms"} and key == ("serverName",)
 
 
-def _field_schemas(told: Mapping[str, Any]) -> Schemas:
-    """Return the schema of each column; those of `before` and `after` are the same."""
+def field_schemas(told: Mapping[str, Any]) -> Schemas:
+    """Return the schema of each column, by an envelope's.
+
+    Those of `before` and `after` are the same.
+    """
     for field in told["fields"]:
         if field["field"] == "after":
             return {one["field"]: one for one in field["fields"]}

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from walstream.errors import ConfigError
+from walstream.formats.encodings.wire import head
 
 if TYPE_CHECKING:  # its package has many modules, which other formats do not need
     from walstream.formats.debezium.connect import Schema
 
 Strategy = Literal["topic", "record", "topic_record"]
-_MAGIC: Final = b"\0"
 
 
 class Framed(Protocol):
@@ -52,11 +52,6 @@ class FramedPart:
     def set(self, number: int) -> None:
         """Let its records carry this id."""
         self.writer.head = head(number)
-
-
-def head(number: int) -> bytes:
-    """Return what stands before a record: Confluent's wire format."""
-    return _MAGIC + number.to_bytes(4, "big")
 
 
 def subject_of(strategy: Strategy, topic: str, record: str, *, is_key: bool) -> str:

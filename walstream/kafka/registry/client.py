@@ -107,6 +107,19 @@ class RegistryClient:
             return str(found.schema.schema_str)
         return None
 
+    def text_of(self, number: int) -> str:
+        """Return the text of a schema, for who reads records of this id.
+
+        Raises SchemaUnregistered for an id that it does not know.
+        """
+        asked = SubjectSchema(f"of id {number}", "")
+        found = self._ask(asked, lambda: self._client.get_schema(number))
+        if not isinstance(found.schema_str, str):
+            raise self._away("an answer without a schema")
+        if found.schema_type not in {None, "", asked.kind}:
+            raise SchemaRefused(f"schema {number} is in {found.schema_type}")
+        return found.schema_str
+
     def fits(self, schema: SubjectSchema) -> bool:
         """Return whether a schema could be the subject's next version."""
         text = self._schema(schema)

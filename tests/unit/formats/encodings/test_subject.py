@@ -9,10 +9,10 @@ from walstream.formats.encodings.subject import (
     Strategy,
     SubjectSchema,
     framed_parts,
-    head,
     set_heads,
     subject_of,
 )
+from walstream.formats.encodings.wire import head
 from walstream.op import Table
 
 OPTIONS = DebeziumOptions("app", adjust="avro")

@@ -8,7 +8,7 @@ import pytest
 from tests.support.oracles.debezium_avro import read
 from walstream.errors import WalstreamError
 from walstream.formats.debezium import DebeziumOptions, HeartbeatRecords
-from walstream.formats.encodings.subject import head
+from walstream.formats.encodings.wire import head
 from walstream.kafka.registry.aside import AsideEncoding
 from walstream.records.producer_record import SchemaRecord
 

@@ -11,7 +11,8 @@ from walstream.config.registry import Registry
 from walstream.errors import HistoryError, Restart, WalstreamError
 from walstream.formats.debezium import DebeziumOptions, SinkTurn
 from walstream.formats.encodings.avro import AvroEnvelope
-from walstream.formats.encodings.subject import FramedPart, SubjectSchema, head
+from walstream.formats.encodings.subject import FramedPart, SubjectSchema
+from walstream.formats.encodings.wire import head
 from walstream.kafka.registry.commands import relax
 from walstream.kafka.registry.errors import (
     RegistryAway,

@@ -1,0 +1,113 @@
+"""Records in Avro are shown as those of JSON."""
+
+import json
+from base64 import b64decode
+from typing import Any
+
+import pytest
+
+from tests.support.oracles.debezium_avro import converted
+from tests.support.oracles.every_type import documents
+from walstream.cli.tail.avro import AvroRecords
+from walstream.cli.tail.change import Change, read
+from walstream.cli.tail.content import ContentKind, Format
+from walstream.cli.tail.json_lines import document
+from walstream.formats.encodings.wire import head
+from walstream.kafka.registry.errors import RegistryAway, SchemaUnregistered
+from walstream.kafka.topic_reader import TopicRecord
+
+KEY = '{"type":"record","name":"Key","fields":[{"name":"id","type":"int"}]}'
+ROW = KEY.replace("Key", "t.Value")
+
+
+def record(value: bytes | None, key: bytes | None = None) -> TopicRecord:
+    return TopicRecord("t", 0, 0, key, value, [], None)
+
+
+class Registry:
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+        self.asked: list[int] = []
+        self.told: list[str] = []
+        self.records = AvroRecords(self.text_of, self.told.append)
+
+    def text_of(self, number: int) -> str:
+        self.asked.append(number)
+        if number >= len(self.texts):
+            raise SchemaUnregistered("subject 'of id' does not have it")
+        return self.texts[number]
+
+    def shown(self, value: bytes | None, key: bytes | None = None) -> Change:
+        return read(*self.records.plain(record(value, key)))
+
+
+FOUND: dict[str, Any] = converted()
+
+
+@pytest.mark.parametrize("topic", [*FOUND["records"]])
+def test_a_change_is_that_of_json(topic: str) -> None:
+    registry = Registry(*FOUND["schemas"])
+    for (_, value), (_, text) in zip(
+        FOUND["records"][topic], documents()[topic], strict=True
+    ):
+        assert text is not None
+        found = registry.shown(head(value[0]) + b64decode(value[1]))
+        wanted = read(record(text.encode()))
+        assert found.content.kind is wanted.content.kind
+        one, other = document(found), document(wanted)
+        for name in ("kind", "table", "lsn", "seq_id", "format"):
+            assert one[name] == other[name]
+        assert str(found.content.new) != ""
+        payload = json.loads(text)["payload"]
+        assert json.loads(found.record.value or b"") == payload
+
+
+def test_keys_and_rows_are_read_by_schemas_that_are_asked_for_once() -> None:
+    registry = Registry(KEY, ROW)
+    for _ in range(2):
+        change = registry.shown(head(1) + b"\2", head(0) + b"\4")
+        assert change.record.key == b'{"id":2}'
+        assert change.record.value == b'{"id":1}'
+        assert change.content.format is Format.DEBEZIUM_ROW
+    assert registry.asked == [0, 1]
+    gone = registry.shown(None, head(0) + b"\4")
+    assert gone.content.kind is ContentKind.TOMBSTONE
+    assert gone.record.key == b'{"id":2}'
+
+
+def test_others_stay_as_they_are() -> None:
+    registry = Registry(KEY)
+    for one in (record(b'{"a":1}', b"k"), record(None), record(b"\0\0")):
+        assert registry.records.plain(one) == (one, one.value)
+    assert registry.asked == []
+
+
+def test_what_cannot_be_read_is_shown_as_bytes_and_told_once() -> None:
+    registry = Registry("no schema", KEY)
+    for number in (0, 7):
+        for _ in range(2):
+            change = registry.shown(head(number) + b"\2")
+            assert change.content.format in {Format.BYTES, Format.TEXT}
+    assert registry.asked == [0, 7, 7]
+    assert [one.partition(":")[0] for one in registry.told] == [
+        "records of schema 0 are shown as they are",
+        "records of schema 7 are shown as they are",
+    ]
+    assert registry.shown(head(1)).record.value == head(1)  # it ends
+
+
+def test_without_a_registry_it_is_told_once_how_to_name_one() -> None:
+    told: list[str] = []
+    records = AvroRecords(None, told.append)
+    for one in (record(b"{}"), record(head(1) + b"x"), record(head(2))):
+        assert records.plain(one) == (one, one.value)
+    (said,) = told
+    assert "--registry URL" in said
+
+
+def test_a_registry_that_is_away_ends_it() -> None:
+    def away(_: int) -> str:
+        raise RegistryAway("away")
+
+    with pytest.raises(RegistryAway):
+        AvroRecords(away, print).plain(record(head(0) + b"x"))

@@ -1,0 +1,89 @@
+"""Records in Avro as those of JSON, with the schemas of a registry."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+
+from walstream.errors import WalstreamError
+from walstream.formats.encodings.avro.reader import AvroReader
+from walstream.formats.encodings.wire import schema_id
+from walstream.kafka.registry.errors import (
+    RegistryAway,
+    RegistryRefused,
+    SchemaUnregistered,
+)
+from walstream.kafka.topic_reader import TopicRecord
+
+_ANY: Final = -1
+
+
+class AvroRecords:
+    """Reads records by schemas that are asked for once each."""
+
+    def __init__(
+        self, text_of: Callable[[int], str] | None, tell: Callable[[str], None]
+    ) -> None:
+        """`text_of` asks the registry, if there is one.
+
+        `tell` hears of what cannot be read, once.
+        """
+        self._text_of = text_of
+        self._tell = tell
+        self._readers: dict[int, AvroReader | None] = {}
+        self._told: set[int] = set()
+
+    def plain(self, record: TopicRecord) -> tuple[TopicRecord, bytes | None]:
+        """Return a record as JSON of it, and its value with the schema's name.
+
+        What is not in Avro stays as it is, and what cannot be read. Raises RegistryAway
+        and RegistryRefused.
+        """
+        key, _ = self._read(record.key)
+        value, named = self._read(record.value)
+        if key is record.key and value is record.value:
+            return record, value
+        return replace(record, key=key, value=value), named
+
+    def _read(self, data: bytes | None) -> tuple[bytes | None, bytes | None]:
+        number = schema_id(data)
+        reader = None if number is None else self._reader(number)
+        if data is None or reader is None:
+            return data, data
+        try:
+            document: Any = reader.read(data)
+            name = {"name": reader.schema.get("name", "")}
+            named = orjson.dumps({"schema": name, "payload": document})
+            return orjson.dumps(document), named
+        except WalstreamError:
+            return data, data
+
+    def _reader(self, number: int) -> AvroReader | None:
+        if self._text_of is None:
+            self._say(_ANY, "--registry URL reads those in Avro")
+            return None
+        if number not in self._readers:
+            try:
+                self._readers[number] = self._made(number, self._text_of)
+            except SchemaUnregistered:  # a registry's follower may learn of it yet
+                self._say(number, "the registry does not know it")
+                return None
+        return self._readers[number]
+
+    def _made(self, number: int, text_of: Callable[[int], str]) -> AvroReader | None:
+        try:
+            return AvroReader(text_of(number))
+        except (RegistryAway, RegistryRefused, SchemaUnregistered):
+            raise
+        except WalstreamError as error:
+            self._say(number, str(error.args[0]))
+            return None
+
+    def _say(self, number: int, why: str) -> None:
+        if number not in self._told:
+            self._told.add(number)
+            which = f"of schema {number}"
+            if number == _ANY:
+                which = "with the id of a schema"
+            self._tell(f"records {which} are shown as they are: {why}")

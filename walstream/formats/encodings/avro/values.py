@@ -1,0 +1,189 @@
+"""Functions that read Avro's types as values of JSON, as Connect's converter has them.
+
+Bytes are base64, and so are decimals; what is no number is a text; a `float` has the
+fewest digits that mean it.
+"""
+
+from binascii import b2a_base64
+from collections.abc import Callable, Sequence
+from math import isfinite
+from struct import Struct
+from typing import Any, Final
+
+from walstream.formats.encodings.avro.data import AvroData
+
+Read = Callable[[AvroData], Any]
+
+_FLOAT: Final = Struct("<f")
+_DECIMALS: Final = 6  # of a float, which all come back
+_MOST_DECIMALS: Final = 9
+_SMALLEST: Final = 2.0**-126  # with all its bits
+
+
+def null(_: AvroData) -> None:
+    """Read nothing."""
+
+
+def boolean(data: AvroData) -> bool:
+    """Read a boolean."""
+    byte = data.byte()
+    if byte > 1:
+        raise data.refused("not a boolean, before it,")
+    return byte == 1
+
+
+def integer(bits: int) -> Read:
+    """Return what reads an integer of a sign and so many bits."""
+
+    def read(data: AvroData) -> int:
+        number = data.long()
+        if (number if number >= 0 else ~number) >> bits:
+            raise data.refused(f"a number of more than {bits + 1} bits, before it,")
+        return number
+
+    return read
+
+
+def int64(data: AvroData) -> int:
+    """Read a long."""
+    return data.long()
+
+
+def text(data: AvroData) -> str:
+    """Read a string."""
+    return data.text()
+
+
+def raw(data: AvroData) -> str:
+    """Read bytes."""
+    return base64(data.raw())
+
+
+def fixed(size: int) -> Read:
+    """Return what reads so many bytes."""
+    return lambda data: base64(data.take(size))
+
+
+def base64(value: bytes) -> str:
+    """Write bytes as JSON has them."""
+    return b2a_base64(value, newline=False).decode()
+
+
+def double(data: AvroData) -> float | str:
+    """Read a double."""
+    number = data.double()
+    return number if isfinite(number) else _word(number)
+
+
+def single(data: AvroData) -> float | str:
+    """Read a float."""
+    number = data.single()
+    return _shortest(number) if isfinite(number) else _word(number)
+
+
+def _word(number: float) -> str:
+    if number != number:  # noqa: PLR0124 - NaN alone
+        return "NaN"
+    return "Infinity" if number > 0 else "-Infinity"
+
+
+def _shortest(number: float) -> float:
+    """Return the number of the fewest digits that is this float."""
+    first = _DECIMALS if abs(number) >= _SMALLEST else 1
+    wanted = _FLOAT.pack(number)
+    for decimals in range(first, _MOST_DECIMALS):
+        found = float(f"{number:.{decimals}g}")
+        try:
+            if _FLOAT.pack(found) == wanted:
+                return found
+        except OverflowError:  # rounded up from the largest one
+            continue
+    return float(f"{number:.{_MOST_DECIMALS}g}")
+
+
+def enum(symbols: Sequence[str]) -> Read:
+    """Return what reads one of these."""
+
+    def read(data: AvroData) -> str:
+        number = data.long()
+        if not 0 <= number < len(symbols):
+            raise data.refused("no such symbol, before it,")
+        return symbols[number]
+
+    return read
+
+
+def optional(value: Read, *, null_first: bool) -> Read:
+    """Return what reads a value or null."""
+    of_null, of_value = (0, 1) if null_first else (1, 0)
+
+    def read(data: AvroData) -> Any:
+        branch = data.long()
+        if branch == of_null:
+            return None
+        if branch != of_value:
+            raise data.refused("no such branch, before it,")
+        return value(data)
+
+    return read
+
+
+def union(names: Sequence[str | None], reads: Sequence[Read]) -> Read:
+    """Return what reads one of several types: a struct with that one; None is null."""
+    all_null = dict.fromkeys(name for name in names if name is not None)
+
+    def read(data: AvroData) -> dict[str, Any] | None:
+        branch = data.long()
+        if not 0 <= branch < len(reads):
+            raise data.refused("no such branch, before it,")
+        name, value = names[branch], reads[branch](data)
+        return None if name is None else {**all_null, name: value}
+
+    return read
+
+
+def record(fields: Sequence[tuple[str, Read]]) -> Read:
+    """Return what reads a record's fields."""
+
+    def read(data: AvroData) -> dict[str, Any]:
+        data.enter()
+        found = {name: value(data) for name, value in fields}
+        data.leave()
+        return found
+
+    return read
+
+
+def array(item: Read) -> Read:
+    """Return what reads an array's items."""
+
+    def read(data: AvroData) -> list[Any]:
+        data.enter()
+        found: list[Any] = []
+        while count := data.count():
+            found += [item(data) for _ in range(count)]
+        data.leave()
+        return found
+
+    return read
+
+
+def mapping(key: Read, value: Read) -> Read:
+    """Return what reads pairs as an object."""
+
+    def read(data: AvroData) -> dict[str, Any]:
+        data.enter()
+        found: dict[str, Any] = {}
+        while count := data.count():
+            for _ in range(count):
+                name = key(data)
+                found[name] = value(data)
+        data.leave()
+        return found
+
+    return read
+
+
+def pairs(key: Read, value: Read) -> Read:
+    """Return what reads pairs as a list of them."""
+    return array(lambda data: [key(data), value(data)])
