@@ -16,10 +16,12 @@ from tests.data.debezium.record import FOLDER, statements
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.table_copy import definition, rows
 from tests.support.programs.debezium import OURS, Beside, Variant, beside
 from tests.support.programs.flink import table_of
-from tests.support.servers.connect import jdbc_sink
+from tests.support.servers.apicurio import CONVERTER, LocalRegistry
+from tests.support.servers.connect import LocalConnect, jdbc_sink
 from walstream.formats.debezium import DebeziumOptions
 from walstream.formats.debezium.names import topic as topic_of
 
@@ -160,3 +162,51 @@ def test_flink_reads_the_same_table_of_both(
         source = made.database.fetch("SELECT id::text, v FROM whole")
     assert ours == theirs
     assert sorted(ours) == sorted(source)
+
+
+@pytest.mark.takes(150)
+def test_the_jdbc_sink_reads_avro_of_a_registry(
+    newest_postgres: PostgresServer,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    runs: Runs,
+    topic_prefix: str,
+) -> None:
+    """Its converter is Apicurio's, as a Debezium user has it; walstream's table."""
+    converters = {
+        f"{side}.converter{option}": value
+        for side in ("key", "value")
+        for option, value in registry.converter.items()
+    }
+    sink = {
+        "format": "debezium",
+        "encoding": "avro",
+        "topic": topic_prefix + "{schema}.{table}",
+        "debezium": {"name": "dbz"},
+        "registry": {"url": registry.url},
+    }
+    names = ("plain", "twofold", "whole", "parted")
+    with (
+        temporary_database(newest_postgres) as source,
+        temporary_database(newest_postgres) as target,
+        LocalConnect(kafka.bootstrap, converter=CONVERTER) as connect,
+    ):
+        source.execute(TABLES)
+        source.execute("INSERT INTO plain VALUES (5000, 'before', 1.25, now())")
+        with runs(source.dsn, sink=sink, source={"backfill": "initial"}) as walstream:
+            walstream.until("backfill ended")
+            for statement in statements(CHANGES):
+                source.execute(statement)
+            topics = [f"{topic_prefix}public.{name}" for name in names]
+            settings = jdbc_sink(topics, source.server.port, target.name)
+            connect.put("avro", {**settings, **converters})
+
+            def has_all() -> bool:
+                assert connect.runs("avro")
+                return all(
+                    rows(target, topic.replace(".", "_")) == rows(source, name)
+                    for name, topic in zip(names, topics, strict=True)
+                )
+
+            wait_until(has_all, _PATIENCE_S, "the same rows in both")
+            assert walstream.terminate() == 0

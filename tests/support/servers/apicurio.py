@@ -18,6 +18,8 @@ from walstream.testing.servers.server import SingleProcess
 VERSION: Final = "3.0.9"  # the last one that Java 17 runs
 _JAR: Final = f"apicurio-registry-app-{VERSION}-runner.jar"
 _API: Final = "/apis/ccompat/v7"
+CONVERTER: Final = "io.apicurio:apicurio-registry-utils-converter:2.6.13.Final"
+"""Coordinate of what Kafka Connect reads and writes Avro with."""
 _OPTIONS: Final = ("-Xmx256m", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
 
 
@@ -59,6 +61,17 @@ class LocalRegistry(SingleProcess):
     def url(self) -> str:
         """The address that clients are given."""
         return f"http://{HOST}:{self._port}{_API}"
+
+    @property
+    def converter(self) -> dict[str, str]:
+        """The options of Connect's converter; of its class, "" is the name."""
+        own = ".apicurio.registry"
+        return {
+            "": "io.apicurio.registry.utils.converter.AvroConverter",
+            f"{own}.url": f"http://{HOST}:{self._port}/apis/registry/v2",
+            f"{own}.as-confluent": "true",
+            f"{own}.use-id": "contentId",
+        }
 
     def anew(self) -> None:
         """Replace it by an empty one at the same address."""

@@ -137,8 +137,12 @@ class LocalConnect(SingleProcess):
         *coordinates: str,  # of Maven; default: Debezium's source and sink
         settings: Settings | None = None,
         heap: str = "768m",
+        converter: str = "",  # coordinate of one, with what it needs
     ) -> None:
         self._class_path = jars(*(coordinates or (*SOURCE, *SINK)))
+        if converter:
+            # apart: its own versions would take the place of the others'
+            self._class_path = [*self._class_path, *jars(converter)]
         super().__init__(None)
         self._bootstrap = bootstrap
         self._heap = heap
