@@ -56,6 +56,7 @@ class SinkTopics:
     counts: Callable[[str], bool]  # by a topic's name: is it this sink's alone?
     origin: str = ""  # what its records say of their source; "": not compared
     is_named: Callable[[str], bool] = lambda _topic: True  # does each tell its name?
+    ending: int = 0  # bytes at a value's end that tell when the record was made
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ class DeliveredTails:
         topics: SinkTopics,
         positions: StateStore,
         start: StreamStart,
-        reader: Callable[[ClientProperties], TailReader] = TailReader,
+        reader: Callable[[ClientProperties, int], TailReader] = TailReader,
     ) -> None:
         self._topics = topics
         self._positions = positions
@@ -133,7 +134,7 @@ class DeliveredTails:
     def _read(
         self, topics: Mapping[str, Topic], found: _Found, asked: list[str]
     ) -> None:
-        with self._reader(self._topics.client) as reader:
+        with self._reader(self._topics.client, self._topics.ending) as reader:
             bounds = reader.bounds(asked)
             if self._start.repeats:
                 self._recognize(topics, found, bounds, reader)

@@ -23,12 +23,15 @@ _MADE: Final = b'"ts_ms":'
 _CLOCKS_MS: Final = 5_000  # by so much a server's clock may be ahead of ours
 
 
-def digest(value: bytes | None, *, exact: bool = False) -> bytes:
+def digest(value: bytes | None, *, exact: bool = False, ending: int = 0) -> bytes:
     """Return what stands for a record's value.
 
-    Of one that is `exact`, an envelope, without its end: when it was made.
+    Of one that is `exact`, an envelope, without its end: when it was made. Of others
+    without so many bytes as the `ending` has.
     """
     found = value or b""
+    if ending:
+        found = found[:-ending]
     if exact and (end := found.rfind(_MADE)) >= 0:
         found = found[:end]
     return blake2b(found, digest_size=16).digest()
@@ -45,6 +48,7 @@ class LastRecord:
     value: bytes | None  # its digest; None: of this name there is a tombstone alone
     buried: bool = False  # is there a tombstone of this name?
     xid: int = 0  # 0: it is not told
+    ending: int = 0  # bytes at the value's end that tell when it was made
 
     def has(self, value: bytes | None) -> bool:
         """Return whether a record of this name is there, too."""
@@ -55,7 +59,9 @@ class LastRecord:
         if self.xid and self.xid != op.xid:
             return False
         behind_ms = op.commit_time // 1000 + EPOCH_S * 1000 - self.commit_ms
-        same = self.value is None or digest(value, exact=self.exact) == self.value
+        same = self.value is None or self.value == digest(
+            value, exact=self.exact, ending=self.ending
+        )
         if self.exact:
             return same and not behind_ms
         return same and 0 <= behind_ms <= _CLOCKS_MS

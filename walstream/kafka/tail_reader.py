@@ -64,6 +64,7 @@ class Tail:
     origin: str = ""  # the newest that a record tells
     strange: int = -1  # offset of the newest record that walstream did not write
     reaches: bool = False  # was it read from the first record on?
+    ending: int = 0  # bytes at a value's end that tell when it was made
     _key: bytes | None = None
     _deletes: bool = False
     _begins: int = -1  # the first offset that was read
@@ -118,9 +119,10 @@ class Tail:
                 named.exact,
                 None
                 if record.value is None
-                else digest(record.value, exact=named.exact),
+                else digest(record.value, exact=named.exact, ending=self.ending),
                 buried=record.value is None,
                 xid=named.xid,
+                ending=self.ending,
             )
 
     def _bury(self, record: TopicRecord) -> None:
@@ -133,7 +135,8 @@ def _joined(last: LastRecord, value: bytes | None) -> LastRecord:
     """Add a record of the same name."""
     if value is None:
         return replace(last, buried=True)
-    return replace(last, value=last.value or digest(value, exact=last.exact))
+    found = digest(value, exact=last.exact, ending=last.ending)
+    return replace(last, value=last.value or found)
 
 
 def _named(record: TopicRecord, headers: Mapping[str, bytes]) -> _Named | None:
@@ -192,7 +195,9 @@ def _enveloped(record: TopicRecord, headers: Mapping[str, bytes]) -> Envelope | 
 class TailReader:
     """Reads the ends of partitions, of records that are committed or not."""
 
-    def __init__(self, properties: ClientProperties) -> None:
+    def __init__(self, properties: ClientProperties, ending: int = 0) -> None:
+        """Read values without an `ending` that tells when their record was made."""
+        self._ending = ending
         self._reader = TopicReader(
             {**properties, "isolation.level": "read_uncommitted"}, timeout_s=_ANSWER_S
         )
@@ -262,7 +267,7 @@ class TailReader:
         """Read so many offsets to each end; None: the time was not enough."""
         if not bounds:
             return {}
-        tails = {one: Tail() for one in bounds}
+        tails = {one: Tail(ending=self._ending) for one in bounds}
         self._reader.assign(
             {one: max(where.first, where.end - back) for one, where in bounds.items()}
         )

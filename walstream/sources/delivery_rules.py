@@ -9,6 +9,7 @@ from walstream import __version__
 from walstream.config import Config, KafkaSinkConfig, PostgresSource
 from walstream.config.reachable_topics import Feed, feeds, overlap
 from walstream.formats import DEBEZIUM
+from walstream.formats.encodings import JSON
 from walstream.kafka.delivered_tails import SinkTopics
 from walstream.kafka.producer_config import client_properties
 
@@ -31,6 +32,17 @@ _HOW_IT_WRITES: Final = frozenset(
     }
 )
 """What may change without another record for any op."""
+_UNCOUNTED: Final[dict[str, set[str] | bool]] = {
+    **dict.fromkeys(_HOW_IT_WRITES, True),
+    "registry": {"client", "insecure"},
+}
+_AVRO_TIMES: Final = 26
+"""Bytes of an envelope in Avro that tell when it was made: a byte that says that they
+are there, before milliseconds, microseconds and nanoseconds, 6, 8 and 9 bytes long, and
+two more such bytes. From 2039 on one byte more is compared, which is always the same.
+"""
+_MADE: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
+_ALL: Final = 1 << 62
 
 
 class DeliveryRules:
@@ -56,6 +68,11 @@ class DeliveryRules:
             return "only changes of PostgreSQL's WAL have names"
         if config.format not in _NAMED:
             return f"records of the format {config.format} do not tell their names"
+        told = config.debezium
+        if not told.position_header and (
+            config.format == "debezium_row" or config.encoding != JSON
+        ):
+            return "position_header is false, and no field has the name of a change"
         for handler in config.handlers:
             if handler.kind not in _PLAIN:
                 return f"nobody knows what the handler {handler.kind} makes of a change"
@@ -84,6 +101,7 @@ class DeliveryRules:
             lambda name: name not in asides and self.is_alone(sink, name),
             header.decode(),
             lambda name: not self._holds_events(sink, name),
+            _ending(config),
         )
 
     def is_alone(self, sink: str, topic: str) -> bool:
@@ -101,10 +119,23 @@ class DeliveryRules:
         """Return all that decides where a record goes, as JSON can hold it."""
         told = [
             self._source.model_dump(mode="json", exclude=set(_WHERE_IT_IS)),
-            config.model_dump(mode="json", exclude=set(_HOW_IT_WRITES)),
+            config.model_dump(mode="json", exclude=_UNCOUNTED),
         ]
         text = orjson.dumps(told)  # in its order, in which patterns are tried
         return [__version__, header.decode(), hashlib.sha256(text).hexdigest()]
+
+
+def _ending(config: KafkaSinkConfig) -> int:
+    """Return how many bytes of a value's end say when the record was made.
+
+    Where that may stand amid them, all: no value is compared. JSON's envelope is
+    looked into.
+    """
+    if config.format == "debezium_row":
+        added = {one.strip().partition(":")[0] for one in config.debezium.add_fields}
+        return _ALL if added & _MADE else 0
+    in_avro = config.format in DEBEZIUM and config.encoding != JSON
+    return _AVRO_TIMES if in_avro else 0
 
 
 def _meets(one: Feed, other: Feed) -> bool:

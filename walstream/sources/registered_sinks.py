@@ -31,6 +31,7 @@ class RegisteredSinks:
             name: {
                 digest: number
                 for table in every
+                if not chain.is_outbox(table)  # its rows are never read
                 for digest, number in sink.ids_of(chain.shape(table)).items()
             }
             for name, (sink, chain) in self._sinks.items()
@@ -42,5 +43,6 @@ class RegisteredSinks:
             sink.have_ids(chain.shape(table))
             for sink, chain in self._sinks.values()
             for table in tables
+            if not chain.is_outbox(table)
         ]
         return all(known)

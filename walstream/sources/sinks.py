@@ -208,6 +208,10 @@ class SinkSet:
             if not is_outbox(specs, table.full_name)
         }
         topics |= seen | self._routers.beside(name)
+        found = self.topics(
+            name, self.delivered.of(name, self.header(origin), joins=joins)
+        )
+        registry = registry_of(config)
         return _maker(config)(
             replace(
                 rules,
@@ -220,17 +224,15 @@ class SinkSet:
                 heartbeat_s=config.debezium.heartbeat,
             ),
             router,
-            self.topics(
-                name, self.delivered.of(name, self.header(origin), joins=joins)
-            ),
+            found,
             producer={**self._queue, **config.producer},
             expected=sorted(topic for topic in topics if topic is not None),
             transactions=self.delivered.transactions(
                 name, self.header(origin), rules.meter, joins=joins
             ),
             ids=None
-            if (registry := registry_of(config)) is None
-            else SchemaIds(name, registry, self._positions),
+            if registry is None
+            else SchemaIds(name, registry, self._positions, found.disown),
         )
 
     def _equipped(self, sink: NamedSink, config: HandledConfig) -> NamedSink:

@@ -98,7 +98,7 @@ class Rig:
             topics,
             self.store,  # nothing is stored but documents
             start,
-            lambda client: Reader(self.kafka, client),  # type: ignore[arg-type,return-value]
+            lambda client, _ending: Reader(self.kafka, client),  # type: ignore[arg-type,return-value]
         )
 
     def know(self, *names: str, since: int = 0, begins: Any = (1, 2)) -> None:

@@ -198,3 +198,21 @@ def test_no_row_is_in_the_error() -> None:
     with pytest.raises(Restart) as caught:
         stream.has(20, 3, xid=7, value=b"s3cret", new=["s3cret"])
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ending", "other", "same"),
+    [
+        (2, b"vxyz", False),
+        (2, b"vayz", True),
+        (1 << 62, b"another", True),
+        (0, b"vabc!", False),
+    ],
+)
+def test_when_a_record_was_made_is_not_compared(
+    ending: int, other: bytes, *, same: bool
+) -> None:
+    last = replace(
+        LAST, exact=False, value=digest(b"vabc", ending=ending), ending=ending
+    )
+    assert last.is_of(op(20, 3), other) is same

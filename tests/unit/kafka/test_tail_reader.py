@@ -404,3 +404,15 @@ def test_brokers_that_do_not_answer_are_no_empty_topic(
             with pytest.raises(Transient):
                 read(reader.bounds(["t"]))
     assert brokers.closed == 1
+
+
+def test_a_value_is_told_without_its_ending(brokers: Brokers) -> None:
+    """Of records whose end says when they were made, and is another in a replay."""
+    one, again = (made(b"row" + time, (HEADER, b"8/3")) for time in (b"12", b"34"))
+    for record in (one, again):
+        brokers.have(plain(7), record, record)
+        with TailReader({}, 2) as reader:
+            found = reader.last(reader.bounds(["t"]))[ONE].last
+        assert found == LastRecord(
+            8, 3, STAMP_MS, exact=False, value=digest(b"row"), ending=2
+        )

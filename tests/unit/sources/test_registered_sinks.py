@@ -1,6 +1,7 @@
 """Ids for tasks: of the shapes that handlers make of tables."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from walstream.op import Table
@@ -31,7 +32,8 @@ def test_ids_are_of_the_handled_shapes_of_sinks_with_a_registry() -> None:
     first: Any = Sink("one", has_registry=True)
     other: Any = Sink("two", has_registry=False)
     settings = {"columns": {"v": "w"}}
-    sinks.add(first, [Spec("rename_columns", ("*.t",), settings)])
+    outbox = Spec("outbox", ("*.events",), {"topic": "t"})
+    sinks.add(first, [Spec("rename_columns", ("*.t",), settings), outbox])
     sinks.add(other, [])
     waits = []
 
@@ -39,7 +41,8 @@ def test_ids_are_of_the_handled_shapes_of_sinks_with_a_registry() -> None:
         while not known():
             waits.append(1)
 
-    assert sinks.wait(wait, [TABLE]) == {"one": {"id-w": 7}}
+    events = replace(TABLE, name="events")
+    assert sinks.wait(wait, [TABLE, events]) == {"one": {"id-w": 7}}
     assert waits == [1]
-    assert first.asked == [("id", "w")] * 2
+    assert first.asked == [("id", "w")] * 2  # and nothing of an outbox
     assert other.asked == []

@@ -7,9 +7,9 @@ answers, what is kept does not count: another registry, or one that was set back
 other ids.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
@@ -38,6 +38,12 @@ _LOOK_AGAIN_S: Final = 30.0
 _log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    schema: SubjectSchema
+    number: int  # the id now
+
+
 class SchemaIds:
     """Ids by schema; called by the sink's loop alone, but for its own threads."""
 
@@ -46,9 +52,14 @@ class SchemaIds:
         sink: str,
         told: Registry,
         positions: StateStore,
+        disown: Callable[[], None] = lambda: None,
         client: Callable[[Registry], RegistryClient] = RegistryClient,
     ) -> None:
-        """Ask nothing yet. Raises ConfigError for a client that cannot be made."""
+        """Ask nothing yet; `disown` what Kafka has where ids are others now.
+
+        Raises ConfigError for a client that cannot be made.
+        """
+        self._disown = disown
         self._sink = sink
         self._told = told
         self._positions = positions
@@ -56,8 +67,8 @@ class SchemaIds:
         self._threads = runtime.thread_pool(_AT_ONCE, thread_name_prefix="registry")
         self._looker = runtime.thread_pool(1, thread_name_prefix="registry-look")
         self._known: dict[str, int] = {}
-        self._kept: dict[str, int] = {
-            name.partition("/")[2]: found.id
+        self._kept: dict[str, StoredSchema] = {
+            name.partition("/")[2]: found
             for name, found in SCHEMAS.read_all(positions).items()
             if name.startswith(f"{sink}/") and found.registry == told.identity
         }
@@ -66,7 +77,7 @@ class SchemaIds:
         self._why: Outage | None = None
         self._needed = False
         self._closed = runtime.event()
-        self._changed = ""  # the subject of an id that is another now
+        self._changed: dict[str, _Changed] = {}  # by the schema's digest
 
     def have(self, parts: Iterable[FramedPart]) -> bool:
         """Let records carry the ids of their schemas; False: some are not known yet.
@@ -74,13 +85,16 @@ class SchemaIds:
         They are asked for, and again after an outage. Raises what only an operator can
         end.
         """
-        missing = False
+        found, missing = [], False
         for part in parts:
             number = self._known.get(part.schema.digest)
             if number is None and not self._find(part.schema):
                 missing = True
             else:
-                part.set(self._known[part.schema.digest])
+                found.append(part)
+        self.look()  # before any record carries another id than before
+        for part in found:
+            part.set(self._known[part.schema.digest])
         self._needed = missing
         return not missing
 
@@ -94,12 +108,28 @@ class SchemaIds:
         return self._why if self._needed else None
 
     def look(self) -> None:
-        """Raise Restart once a kept id turned out to be another one."""
-        if self._changed:
-            raise Restart(
-                f"the registry has another id for the schema of {self._changed!r}: the "
-                "stream begins again with that"
+        """Raise Restart once a kept id turned out to be another one.
+
+        Where keys have another id, rows are in other partitions: nothing that Kafka has
+        says what is there of those that come again.
+        """
+        if not self._changed:
+            return
+        subjects = sorted({one.schema.subject for one in self._changed.values()})
+        entries: dict[str, object] = {}
+        for digest, kept in self._kept.items():
+            # each may be another one: one start is enough for all
+            entries |= SCHEMAS.of(f"{self._sink}/{digest}").entry(
+                replace(kept, doubted=True)
             )
+        for changed in list(self._changed.values()):
+            entries |= self._entry(changed.schema, changed.number)
+        self._disown()
+        self._positions.write(entries)  # behind that: else nobody would know
+        raise Restart(
+            f"the registry has another id for the schema of {subjects[0]!r}: the "
+            "stream begins again with that, and leaves nothing out"
+        )
 
     def _find(self, schema: SubjectSchema) -> bool:
         """Return whether the id is known now; if not, see that it is asked for."""
@@ -127,8 +157,11 @@ class SchemaIds:
         kept = self._kept.get(schema.digest)
         if kept is None:
             return False
-        self._known[schema.digest] = kept
-        self._looker.submit(self._compare, schema, kept)
+        if kept.doubted:
+            self._positions.write(self._entry(schema, kept.id))
+            self._kept[schema.digest] = replace(kept, doubted=False)
+        self._known[schema.digest] = kept.id
+        self._looker.submit(self._compare, schema)
         return True
 
     def _ask(self, schema: SubjectSchema) -> int:
@@ -143,12 +176,15 @@ class SchemaIds:
         except WalstreamError as error:
             if kept is None:
                 raise
-            self._tell_missing(error, kept)
-            return kept
-        if kept is not None and kept != number:
-            self._tell_changed(schema, kept, number)
-        if kept != number:
-            self._keep(schema, number)
+            self._tell_missing(error, kept.id)
+            return kept.id
+        if kept is not None and kept.id != number:
+            self._tell_changed(schema, kept.id, number)
+            if not kept.doubted:
+                self._changed[schema.digest] = _Changed(schema, number)
+                return number
+        if kept is None or kept.doubted:
+            self._positions.write(self._entry(schema, number))
         return number
 
     def _tell_missing(self, error: WalstreamError, kept: int) -> None:
@@ -202,20 +238,18 @@ class SchemaIds:
             ),
         )
 
-    def _keep(self, schema: SubjectSchema, number: int) -> None:
+    def _entry(self, schema: SubjectSchema, number: int) -> Mapping[str, object]:
         found = StoredSchema(number, schema.subject, self._told.identity)
-        self._positions.write(document_of(self._sink, schema).entry(found))
+        return document_of(self._sink, schema).entry(found)
 
-    def _compare(self, schema: SubjectSchema, kept: int) -> None:
+    def _compare(self, schema: SubjectSchema) -> None:
         """Look at a kept id that is in use, as soon as the registry answers."""
         while not self._closed.is_set():
             try:
-                number = self._ask(schema)
+                self._ask(schema)
             except (RegistryAway, RegistryRefused):
                 self._closed.wait(_LOOK_AGAIN_S)
                 continue
-            if number != kept:
-                self._changed = schema.subject
             return
 
     def _wait(self, error: WalstreamError) -> None:

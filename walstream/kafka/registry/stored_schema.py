@@ -14,6 +14,8 @@ class StoredSchema:
     id: int
     subject: str
     registry: str  # an id means nothing to another one
+    doubted: bool = False
+    """Did another id turn out to be wrong, and was this one not used since?"""
 
 
 SCHEMAS: Final = StateDocuments("schemas/", StoredSchema)

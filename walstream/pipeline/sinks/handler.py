@@ -99,7 +99,8 @@ class HandlerSink(FrontSink):
         return self._sink.in_flight + len(self._batch)
 
     def knows(self, table: Table) -> bool:
-        return self._chain.is_outbox(table) or self._sink.knows(table)
+        chain = self._chain  # what it makes of a table has other columns
+        return chain.is_outbox(table) or self._sink.knows(chain.shape(table))
 
     def ready(self) -> bool:
         if not self._sink.ready():

@@ -60,14 +60,19 @@ class Ids:
         self.store = MemoryStore()
         self.clients: list[Client] = []
         self._open: list[SchemaIds] = []
+        self.disowned: list[list[int]] = []  # ids that were kept at each
 
     def start(self, told: Registry = TOLD, sink: str = "kafka") -> SchemaIds:
         def made(given: Registry) -> Any:
             self.clients.append(Client(given))
             return self.clients[-1]
 
-        self._open.append(SchemaIds(sink, told, self.store, made))
+        self._open.append(SchemaIds(sink, told, self.store, self.disown, made))
         return self._open[-1]
+
+    def disown(self) -> None:
+        kept = SCHEMAS.read_all(self.store).values()
+        self.disowned.append(sorted(one.id for one in kept))
 
     @property
     def client(self) -> Client:
@@ -166,13 +171,34 @@ def test_a_registry_that_answers_is_believed(ids: Ids) -> None:
     until(lambda: one.have([part()]))
     again, asked = ids.start(), part()
     ids.client.answers["t-value"] = 9
-    until(lambda: again.have([asked]))
-    assert asked.writer.head == head(9)
-    again.look()  # no record had the other one
+    with pytest.raises(Restart, match="t-value"):
+        until(lambda: again.have([asked]))
+    assert asked.writer.head == b""  # nothing was sent by the other one
+    assert ids.disowned == [[7]]  # before the other one is kept
     third, asked = ids.start(), part()
     ids.client.answers["t-value"] = RegistryAway("away")
     until(lambda: third.have([asked]))
     assert asked.writer.head == head(9)
+
+
+def test_a_registry_that_was_replaced_begins_the_stream_again_once(ids: Ids) -> None:
+    one, many = ids.start(), [part(f"{name}-value") for name in "tuvw"]
+    until(lambda: one.have(many))
+    again = ids.start()
+    ids.client.answers = {f"{name}-value": 9 for name in "tuvw"}
+    with pytest.raises(Restart):
+        until(lambda: again.have(many[:1]))
+    third = ids.start()
+    ids.client.answers = dict.fromkeys(("t-value", "u-value"), 9)
+    ids.client.answers["v-value"] = RegistryAway("away")
+    until(lambda: third.have(many[:2]))
+    assert [one.writer.head for one in many[:2]] == [head(9)] * 2
+    until(lambda: third.have(many[2:3]))  # by the id that is kept: it counts again
+    fourth = ids.start()
+    ids.client.answers["v-value"] = 9
+    with pytest.raises(Restart, match="v-value"):
+        until(lambda: fourth.have(many[2:3]))
+    assert len(ids.disowned) == 2
 
 
 def test_a_kept_id_that_is_wrong_begins_the_stream_again(

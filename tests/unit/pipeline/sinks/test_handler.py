@@ -408,3 +408,17 @@ def test_a_transaction_ends_once_behind_all_that_was_handled(
     assert told.count(("end", 9)) == 1
     assert told[-1] == ("end", 9)
     assert transaction.undelivered == 2  # what the target has not delivered
+
+
+def test_what_is_known_is_asked_of_the_shape_that_handlers_make() -> None:
+    """A registry is asked for that, and for no column that a handler leaves out."""
+    asked = []
+
+    class Asked(Target):
+        def knows(self, table: Table) -> bool:
+            asked.append(table.columns)
+            return True
+
+    chain = Chain([Spec("drop_columns", ("*",), {"columns": ["v"]})])
+    assert HandlerSink(Asked(), chain, None).knows(TABLE)
+    assert asked == [("id",)]
