@@ -19,7 +19,7 @@ from walstream.kafka.topic_reader import TopicRecord
 _ANY: Final = -1
 
 
-class AvroRecords:
+class AvroAsJson:
     """Reads records by schemas that are asked for once each."""
 
     def __init__(
