@@ -30,6 +30,7 @@ _LEARN_S: Final = 5.0  # in which a follower hears of a schema
 _ASK_AGAIN_S: Final = 0.5
 _REMEMBERED: Final = 1000  # ids that it did not know
 _MOST: Final = 300  # characters of what it says
+_LOGIN: Final = "basic.auth.user.info"
 _REFUSALS: Final = {401, 403}
 _NOT_FOUND: Final = 404
 _AVRO: Final = "AVRO"
@@ -60,6 +61,10 @@ class SchemaRegistry:
         self.where = _shown(properties.get("url"))
         self._secrets = [*_secrets(properties)]
         self._properties = {**_DEFAULTS, **_typed(properties)}
+        login = _login(str(properties["url"]))
+        if login is not None and _LOGIN not in properties:
+            # the library beneath logs the address of each request
+            self._properties |= {"url": self.where, _LOGIN: login}
         self._known: dict[int, KnownSchema | WalstreamError] = {}
         self._missed: dict[int, float] = {}  # since when
         self._lock = threading.Lock()
@@ -210,6 +215,14 @@ def _shown(url: object) -> str:
         "registry= has no address of a registry",
         hint='registry={"url": "http://HOST:8081"}',
     )
+
+
+def _login(url: str) -> str | None:
+    """Return who logs in, as the first address has it."""
+    told = urlsplit(url.partition(",")[0].strip())
+    if told.username is None or told.password is None:
+        return None
+    return f"{unquote(told.username)}:{unquote(told.password)}"
 
 
 def _typed(properties: RegistryProperties) -> RegistryProperties:

@@ -176,10 +176,12 @@ def test_logins_are_in_no_text(
     server: FaultyRegistry, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     del clock
+    caplog.set_level(logging.DEBUG)  # Confluent's client is one of httpx
     server.login = ("ann", "s3cr3t")
     ways = [
         {"url": server.url, "basic.auth.user.info": "ann:s3cr3t"},
         {"url": server.url.replace("//", "//ann:s3cr3t@")},
+        {"url": server.url.replace("//", "//ann:s3cr%33t@") + "/," + server.url},
     ]
     for way in ways:
         good = SchemaRegistry(way)
@@ -191,7 +193,7 @@ def test_logins_are_in_no_text(
         told = f"{found.value} {away(good, 3)} {caplog.text}"
         assert "s3cr3t" not in told
         assert "ann" not in told
-        assert good.where == server.url
+        assert good.where.split(",")[0] == server.url
         good.close()
 
 
