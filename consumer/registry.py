@@ -111,7 +111,10 @@ class SchemaRegistry:
         if now < self._next_question:
             raise SchemasAway(self._why, self._next_question - now)
         if self._client is None:
-            self._client = self._made()
+            try:
+                self._client = self._made()
+            except ConfigError as error:  # a certificate that is being replaced
+                self._be_away(str(error.args[0]))
         try:
             found = self._client.get_schema(number)
         except self._library.SchemaRegistryError as error:

@@ -1,11 +1,14 @@
 """Schemas by their ids: which answers are waited for, and which stop a consumer."""
 
 import logging
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+import certifi
 import pytest
 
 from consumer.errors import ConsumerStopped, SchemasAway, SchemasRefused
@@ -219,6 +222,24 @@ def test_properties_that_are_wrong_are_refused_at_once(
         SchemaRegistry(properties)
     if "s3cr3t" not in properties:
         assert "s3cr3t" not in str(found.value)
+
+
+def test_a_certificate_that_goes_away_meanwhile_is_waited_for(
+    server: FaultyRegistry, clock: Clock, tmp_path: Path
+) -> None:
+    file = tmp_path / "ca.pem"
+    shutil.copy(certifi.where(), file)
+    made = SchemaRegistry({"url": server.url, "ssl.ca.location": str(file)})
+    server.fail(500)
+    away(made)
+    file.rename(tmp_path / "other")
+    for _ in range(2):
+        clock.forward(30)
+        away(made)
+    (tmp_path / "other").rename(file)
+    clock.forward(30)
+    assert made.schema(1)
+    made.close()
 
 
 def test_numbers_may_be_texts(server: FaultyRegistry) -> None:
