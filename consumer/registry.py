@@ -241,7 +241,7 @@ def _is_number(value: object) -> TypeGuard[str]:
 
 
 def _secrets(properties: RegistryProperties) -> Iterable[str]:
-    """Yield what no text may have: all that is no address, and who logs in there."""
+    """Yield what no text may have: all but addresses, and who logs in there."""
     for name, value in properties.items():
         if not isinstance(value, str) or not value:
             continue

@@ -3,6 +3,7 @@
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from secrets import token_hex
 
@@ -149,3 +150,44 @@ def test_ten_leaves_and_returns_with_kills_miss_nothing(
     stream: Stream, kafka: KafkaServer, prefix: str
 ) -> None:
     cycles(stream, kafka, prefix, 10)
+
+
+def test_of_a_transactional_sink_that_was_killed_on_its_return_nothing_comes_twice(
+    postgres: PostgresServer,
+    kafka: KafkaServer,
+    prefix: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Its own worker was ahead of the position from which the stream begins."""
+    topics = {"topic": prefix + "{schema}.{table}", "topic_partitions": 4}
+    with streamed(
+        postgres,
+        kafka,
+        tmp_path_factory.mktemp("detached"),
+        before=TABLE,
+        sink={"topic_partitions": 4},
+        others={OTHER: {**topics, "delivery": "transactional"}},
+    ) as stream:
+        admin, topic = TopicAdmin(kafka.bootstrap), f"{prefix}public.load"
+        walstream, oracle = stream.walstream, OracleSlot(stream.database)
+        with Reader(kafka.bootstrap, prefix) as second:
+            with Load(stream.database.dsn, SEED, writers=2) as load:
+                second.until(bool)
+                for number in range(1, 4):
+                    refuse(stream, admin, topic, number)
+                    wait_until(
+                        lambda: phase(walstream) == AWAY, LONGEST_S, "it is away"
+                    )
+                    load.wait_for_more(50)
+                    admin.configure(topic, "max.message.bytes", str(LARGE))
+                    wait_until(
+                        lambda: phase(walstream) != AWAY, LONGEST_S, "it comes back"
+                    )
+                    walstream.kill()
+                    walstream.start()
+                    wait_until(lambda: not phase(walstream), LONGEST_S, "it is back")
+                load.wait_for_more(10)
+            settle(stream, second, oracle)
+            names = Counter(record.name for record in second.records)
+        twice = [name for name, times in names.items() if times > 1]
+        assert twice == [], f"{len(twice)} of {len(names)}"

@@ -582,3 +582,60 @@ def test_offsets_that_an_operator_set_are_copied_again(
     with made:
         assert len(copy_of(reader, 62, topic)) == 62
         assert made.terminate() == 0, made.text
+
+
+def test_offsets_that_an_operator_set_are_copied_again_beyond_what_has_no_topic(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    """The group goes on without a new position: the one of before does not count."""
+    topic = f"{topic_prefix}mapped"
+    for number in range(5):
+        feed.send(
+            insert(feed.next_lsn(), 0, [str(number), "1"], Table("s", "x", ("id", "n")))
+        )
+    feed.send_raw(b"malformed")
+    for number in range(6, 11):
+        feed.insert(number)
+    feed.flush()
+    sink = {
+        "delivery": "transactional",
+        "topic": "",
+        "topics": {"public.item": {"name": topic}},
+    }
+    made = chain(sink=sink, source={"on_poison": "skip"})
+    with made:
+        copy_of(reader, 5, topic)
+        assert made.terminate() == 0, made.text
+    consumer = Consumer(
+        {"bootstrap.servers": feed.bootstrap, "group.id": f"{topic_prefix}group"}
+    )
+    consumer.commit(offsets=[TopicPartition(feed.topic, 0, 0)], asynchronous=False)
+    consumer.close()
+    made.source = {"on_poison": "stop"}
+    made.start().ends_with(3)
+    assert stored(feed.bootstrap, f"{topic_prefix}group", feed.topic, 1) == [5]
+    made.source = {"on_poison": "skip"}
+    with made:
+        assert len(copy_of(reader, 10, topic)) == 10
+        assert made.terminate() == 0, made.text
+
+
+def test_a_group_that_begins_anew_copies_all_whatever_positions_say(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}copy.public.item"
+    for number in range(9):
+        feed.insert(number, number % 3)
+    feed.flush()
+    with chain(sink={"delivery": "transactional"}) as made:
+        copy_of(reader, 9, topic)
+        assert made.terminate() == 0, made.text
+    TopicAdmin(feed.bootstrap).forget_group(f"{topic_prefix}group")
+    with chain(sink={"delivery": "transactional"}) as made:  # on another machine
+        assert len(copy_of(reader, 18, topic)) == 18
+        assert made.said("Kafka's position does not count")
+        made.kill()
+        made.start().streaming()
+        feed.insert(9)
+        feed.flush()
+        assert len(copy_of(reader, 19, topic)) == 19

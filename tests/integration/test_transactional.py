@@ -1,10 +1,12 @@
 """Delivery in Kafka's transactions: whole, once, with its position."""
 
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.verb import verb
 from tests.support.programs.walstream import SINK, SOURCE, Walstream, toml
 from walstream.kafka.transaction_position import decode_position
+from walstream.lsn import parse, show
 from walstream.op import EPOCH_S
 
 pytestmark = pytest.mark.same_on_15
@@ -219,3 +222,51 @@ def audited(walstream: Walstream) -> Any:
     walstream.configuration.write_text(toml(walstream.document()), "utf-8")
     done = verb(walstream.configuration, "positions", "audit", "--json")
     return json.loads(done.stdout)["sources"][0]["sinks"][0]
+
+
+def test_an_older_state_folder_repeats_nothing(
+    database: Database, runs: Runs, reader: Reader, tmp_path: Path
+) -> None:
+    """It is of a clean stop, beyond which nothing had been sent when it was copied."""
+    database.execute(_TABLE)
+    walstream = runs(database.dsn, source={"retain": "64MiB"}, sink=TRANSACTIONAL)
+    with walstream:
+        database.execute(insert(1, 10))
+        reader.count(10)
+        assert walstream.terminate() == 0
+    shutil.copytree(walstream.state.parent, tmp_path / "older")
+    with walstream:
+        database.execute(insert(11, 30))
+        reader.count(30)
+        walstream.kill()
+        shutil.rmtree(walstream.state.parent)
+        shutil.copytree(tmp_path / "older", walstream.state.parent)
+        assert "will be left out" in audited(walstream)["text"]
+        walstream.start().streaming()
+        database.execute(insert(31, 31))
+        reader.until(lambda records: any(one.new["id"] == "31" for one in records))
+        assert len(reader.read()) == 31
+        assert walstream.said("what Kafka has already is left out")
+
+
+def test_a_lost_state_folder_repeats_nothing(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn, source={"retain": "64MiB"}, sink=TRANSACTIONAL)
+    with walstream:
+        database.execute(insert(1, 10))
+        reader.count(10)
+        walstream.kill()
+        ((confirmed,),) = database.fetch(
+            "SELECT confirmed_flush_lsn::text FROM pg_replication_slots"
+            " WHERE database = current_database()"
+        )
+        shutil.rmtree(walstream.state.parent)
+        walstream.start("--adopt-slot").streaming()
+        database.execute(insert(11, 11))
+        reader.until(lambda records: any(one.new["id"] == "11" for one in records))
+        assert len(reader.read()) == 11
+        (said,) = walstream.said("what Kafka has already is left out")
+        assert said["begins"] == show(parse(str(confirmed)))
+        assert walstream.terminate() == 0

@@ -43,6 +43,7 @@ class StreamStart:
     flush: Lsn  # the server's: nothing from there on was ever sent
     repeats: bool  # may it send what was sent before?
     until: Lsn = NEVER  # where it ends
+    creates: bool = False  # its slot: then no earlier stream was sent what comes
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient
 from walstream.kafka.errors import failure
 from walstream.kafka.oauth_token import prepared
-from walstream.kafka.producer_config import producer_properties
+from walstream.kafka.producer_config import producer_properties, transaction_timeout_ms
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.telemetry import runtime
 
@@ -37,13 +37,15 @@ def successor(given: ClientProperties, name: str) -> Producer:
 
     With an operator's producer properties; it is to send nothing.
     """
-    properties = producer_properties(
-        {**given, **TRANSACTION}, DEFAULT_LIMIT, DEFAULT_LIMIT
-    )
+    properties = producer_properties(given, DEFAULT_LIMIT, DEFAULT_LIMIT)
+    # brokers may allow less than the longest, and this one has nothing to send
+    timeout_ms = transaction_timeout_ms(given)
     return Producer(
         {
             **prepared(properties),
             "transactional.id": name,
+            "transaction.timeout.ms": timeout_ms,
+            "message.timeout.ms": timeout_ms,
             "error_cb": lambda _error: None,
         },
         logger=logging.getLogger("librdkafka"),

@@ -51,7 +51,10 @@ def _newest(
     deadline = runtime.monotonic() + _READ_S
     # an empty topic is read, too: who may not read it is to hear of it now
     while not (reader.reached({place: bounds}) and (found or reader.met_end(place))):
-        for record in reader.poll(_POLL_S):
+        records = reader.poll(_POLL_S)
+        if records:  # a topic that is not compacted may be a long one
+            deadline = runtime.monotonic() + _READ_S
+        for record in records:
             if record.key == key and record.value is not None:
                 found = record.value
         if stopped():

@@ -136,10 +136,10 @@ class RecordSink(TopicSink):
         record = self._messages.made(message)
         if record is None:
             return True
-        op = stand_in(message)
-        if self._transactions is not None and self._transactions.has_message(op):
+        known = self._transactions
+        if known is not None and known.has_message(message, transaction):
             return True
-        self.put_aside(record, op, transaction)
+        self.put_aside(record, stand_in(message), transaction)
         return self._outbox_of(record.topic or "").has_room
 
     def _write_message(self) -> Write | None:

@@ -75,6 +75,15 @@ def of_position(why: str, up_to: Lsn, resume: Lsn) -> StartReport:
     return StartReport(text, {"position": show(resume)})
 
 
+def no_position(resume: Lsn, *, is_other: bool) -> StartReport:
+    """Return what to say where none is found; `is_other`: but another's record."""
+    text = "Kafka has no position: what it has beyond ours, if anything, comes again"
+    said: dict[str, object] = {"begins": show(resume)}
+    if is_other:
+        said["reason"] = "what is under the sink's name was not written by walstream"
+    return StartReport(text, said, is_bad=is_other)
+
+
 def _disagreement(
     one: Partition, verdicts: Mapping[Partition, TailVerdict], count: int
 ) -> StartReport:

@@ -13,11 +13,17 @@ from walstream.pipeline.ledger import Counted
 class TransactionPlan:
     """Settings of one producer's Kafka transactions."""
 
-    id: str  # transactional.id, and key of the position's record
+    id: str  # transactional.id
     others: tuple[str, ...]  # ids whose producers are to write no more
     topic: str  # of positions
     interval_s: float
     timeout_ms: int  # transaction.timeout.ms
+    shared: str = ""  # what the position is told as; "": as the id
+
+    @property
+    def key(self) -> bytes:
+        """Key of the position's record."""
+        return (self.shared or self.id).encode()
 
     @property
     def properties(self) -> ClientProperties:

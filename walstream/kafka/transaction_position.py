@@ -15,11 +15,11 @@ from typing import Final
 import orjson
 
 from walstream.errors import Restart
-from walstream.kafka.start_report import StartReport, of_position
+from walstream.kafka.start_report import StartReport, no_position, of_position
 from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.lsn import NEVER, Lsn, show
-from walstream.op import ReplicationOp
-from walstream.pipeline.ledger import Counted, Transaction
+from walstream.op import MessageOp, ReplicationOp
+from walstream.pipeline.ledger import MESSAGES_ALONE, Counted, Transaction
 from walstream.pipeline.state_document import Entries, StateDocument
 from walstream.telemetry import runtime
 from walstream.telemetry.meter import SinkMeter
@@ -148,6 +148,8 @@ class DeliveredTransactions:
         """Take what Kafka has, before anything is sent; return what to say of it."""
         found = decode_position(value) if value is not None else None
         why = self.begin(found)
+        if found is None and self._place.repeats:
+            return no_position(self._place.resume, is_other=value is not None)
         up_to = self._mark.lsn if self._mark is not None else 0
         return of_position(why, up_to, self._place.resume)
 
@@ -157,9 +159,12 @@ class DeliveredTransactions:
         self._last = found
         if found is None or not place.repeats:
             return ""
+        if why := strange(found, place.origin, place.flush):
+            return why
+        if found.lsn < place.resume:
+            return ""  # nothing comes of what it covers
         why = is_before(found, place.replay)
-        why = why or strange(found, place.origin, place.flush)
-        if not why and found.lsn >= place.resume:
+        if not why:
             self._mark = found
         return why
 
@@ -176,7 +181,9 @@ class DeliveredTransactions:
         if op.snapshot:
             return False
         mark = self._mark
-        if mark is not None and mark.lsn < self.until and self._marked(mark, op):
+        if mark is not None and mark.lsn >= self.until:
+            mark = None
+        if mark is not None and self._marked(mark, op, op.seq_id):
             if self._first == NEVER:
                 self._first = op.lsn
             self._meter.left_out += 1
@@ -184,22 +191,32 @@ class DeliveredTransactions:
         transaction.last_seq_id = max(transaction.last_seq_id, op.seq_id)
         return False
 
-    def has_message(self, op: ReplicationOp) -> bool:
-        """Return whether Kafka has a logical message, which `op` stands for.
+    def has_message(self, message: MessageOp, transaction: Transaction) -> bool:
+        """Return whether Kafka has a logical message; if not, it is sent now.
 
-        Of a transaction that it has in part nobody knows: it may come again.
+        Of a transaction that it has in part nobody knows: it may come again. One that
+        is outside of any tells no position: it has another time whenever it is read.
         """
-        mark = self._mark
-        if mark is None or mark.lsn >= self.until or op.lsn > mark.lsn:
-            return False
-        is_there = op.lsn < mark.lsn or mark.is_whole
+        mark, is_outside = self._mark, message.xid is None
+        is_there = False
+        if mark is not None and mark.lsn < self.until:
+            if is_outside:
+                is_there = message.lsn < mark.lsn
+            else:
+                is_there = self._marked(mark, message, LAST_SEQ_ID)
         if is_there and self._first == NEVER:
-            self._first = op.lsn
+            self._first = message.lsn
+        if not (is_there or is_outside):
+            transaction.last_seq_id = max(transaction.last_seq_id, MESSAGES_ALONE)
         return is_there
 
-    def _marked(self, mark: TransactionPosition, op: ReplicationOp) -> bool:
+    def _marked(
+        self, mark: TransactionPosition, op: ReplicationOp | MessageOp, seq_id: int
+    ) -> bool:
         if op.lsn > mark.lsn:
-            if self._first != NEVER and not self._met:
+            if self._met:
+                return False  # one below may come yet: its topic was not known
+            if self._first != NEVER:
                 raise self._other(mark)
             self._mark = None
             return False
@@ -208,7 +225,7 @@ class DeliveredTransactions:
         if op.commit_time != mark.commit_time:
             raise self._other(mark)
         self._met = True
-        return op.seq_id <= mark.seq_id
+        return seq_id <= mark.seq_id
 
     def proven(self, resume: Lsn) -> Lsn:
         """Return how far the position may go, of what is sent and delivered below.
@@ -228,7 +245,7 @@ class DeliveredTransactions:
         Where not all are there whole, the last one is there up to its last op.
         """
         named = [one for one in sent if isinstance(one, Transaction)]
-        named = [one for one in named if one.last_seq_id >= 0]
+        named = [one for one in named if one.last_seq_id >= MESSAGES_ALONE]
         if not named:
             return None
         last = max(named, key=_lsn_of)

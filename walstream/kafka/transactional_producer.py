@@ -95,7 +95,7 @@ class TransactionalProducer(OrderedProducer):
             answered("fencing", other.init_transactions, stopped)
         answered("beginning transactions", self._producer.init_transactions, stopped)
         plan = self._plan
-        return read_position(self._client, plan.topic, plan.id.encode(), stopped)
+        return read_position(self._client, plan.topic, plan.key, stopped)
 
     def serve(self, *, busy: bool = False) -> bool:
         """Do as any producer does; end the Kafka transaction when it is time."""
@@ -312,8 +312,8 @@ class TransactionalProducer(OrderedProducer):
         topic = self._positions()
         topic.written()
         stamp = int(runtime.time() * 1000)
-        key = self._plan.id.encode()
         batch.undelivered += 1
+        key = self._plan.key
         if not self._attempt(topic, position, key, 0, self._callback, stamp, None):
             self.fail(Transient("the position of a transaction finds no room"))
             return False

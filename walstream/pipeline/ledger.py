@@ -16,6 +16,11 @@ from walstream.telemetry.meter import TableMeter
 NO_ORIGIN: Final = ("", 0)  # it was made on this server
 
 
+MESSAGES_ALONE: Final = -1
+"""In the place of a `last_seq_id`: no op, but messages, which have none."""
+_NOTHING: Final = -2
+
+
 class Counted:
     """Records that are delivered together: a transaction, or one read."""
 
@@ -46,7 +51,7 @@ class Transaction(Counted):
         self.commit_time = commit_time  # microseconds since 2000-01-01 UTC
         self.end_lsn: Lsn | None = None  # set by its commit
         self.ops = 0  # set by its commit
-        self.last_seq_id = -1  # of its ops in Kafka's transactions, where there are
+        self.last_seq_id = _NOTHING  # of its ops in Kafka's transactions
         self.table: TableMeter | None = None  # of its last row; set by its commit
         self.began = 0.0  # by the clock of who measures it
         # name and commit LSN of another server that it was replicated from

@@ -102,7 +102,7 @@ class DeliveredTopics:
         config = self._sinks[sink]
         if not isinstance(config, KafkaSinkConfig) or not config.is_transactional:
             return None
-        start = self.start or StreamStart(0, 0, repeats=False)
+        start = self.start or StreamStart(0, 0, repeats=False, creates=True)
         slot = self._config.postgres_source(self._source).slot
         one, other = transactional_ids(slot, sink, header)
         own, other = (other, one) if self.detached else (one, other)
@@ -112,12 +112,14 @@ class DeliveredTopics:
             config.positions_topic_of(self._source),
             config.commit_interval,
             transaction_timeout_ms(config.producer),
+            shared=one,  # who takes over knows what the other one committed
         )
         place = HistoryPlace(
             header.decode(),
             start.resume,
             start.flush,
-            repeats=start.repeats and not joins,
+            # of a clean stop's, too: the state folder may be an older copy
+            repeats=not (start.creates or joins),
             replay=REPLAY.read(self._positions) or self.replay,
         )
         made = DeliveredTransactions(sink, plan, place, meter, self._replay)

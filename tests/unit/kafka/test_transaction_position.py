@@ -16,7 +16,7 @@ from walstream.kafka.transaction_position import (
     replay_entry,
 )
 from walstream.lsn import NEVER
-from walstream.op import Kind, ReplicationOp, Table
+from walstream.op import Kind, MessageOp, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.telemetry.meter import SinkMeter
 
@@ -28,6 +28,10 @@ def op(lsn: int, seq_id: int = 0, commit_time: int = 5, **more: Any) -> Replicat
     return ReplicationOp(
         Kind.INSERT, _TABLE, lsn, seq_id, commit_time=commit_time, **more
     )
+
+
+def message(lsn: int, *, commit_time: int = 5, xid: int | None = 1) -> MessageOp:
+    return MessageOp("m", b"", lsn, lsn, xid, commit_time)
 
 
 PLAN = TransactionPlan("slot-7-kafka-stream", (), "positions", 0.1, 60_000)
@@ -112,6 +116,7 @@ def test_a_mark_by_which_nothing_was_left_out_needs_no_proof() -> None:
         (at(100, replay="x"), {}, ""),  # the state folder was lost
         (at(100), {"repeats": False}, ""),
         (at(40), {}, ""),
+        (at(40), {"replay": ReplayMark("x")}, ""),  # it covers nothing that comes
         (None, {}, ""),
     ],
 )
@@ -125,12 +130,40 @@ def test_what_counts(
     assert found.has(op(60), Transaction(60)) == counts
 
 
+def test_an_op_that_waited_behind_a_later_one_is_left_out_all_the_same() -> None:
+    """Its topic was not known yet, and a handler passed on both."""
+    found = delivered()
+    found.begin(at(100))
+    assert found.has(op(100), Transaction(100))
+    assert not found.has(op(120), Transaction(120))
+    assert found.has(op(60), Transaction(60))
+
+
+@pytest.mark.parametrize(
+    ("value", "repeats", "text", "is_bad"),
+    [
+        (None, True, "Kafka has no position", False),
+        (None, False, "Kafka has nothing beyond", False),  # it creates its slot
+        (b"something else", True, "Kafka has no position", True),
+        (at(40).encode(), True, "Kafka has nothing beyond", False),
+        (at(100).encode(), True, "what Kafka has already", False),
+        (at(100, origin="7/shop/1").encode(), True, "disagree", True),
+    ],
+)
+def test_what_the_start_says(
+    value: bytes | None, text: str, *, repeats: bool, is_bad: bool
+) -> None:
+    said = delivered(repeats=repeats).open(value)
+    assert text in said.text
+    assert said.is_bad == is_bad
+
+
 def test_nothing_is_left_out_where_the_stream_ends_before_the_mark() -> None:
     found = delivered()
     found.begin(at(100))
     found.until = 90
     assert not found.has(op(60), Transaction(60))
-    assert not found.has_message(op(60))
+    assert not found.has_message(message(60), Transaction(60))
     found.until = NEVER
     assert found.has(op(95), Transaction(95))
 
@@ -146,12 +179,57 @@ def test_backfilled_rows_are_sent_and_tell_nothing() -> None:
 def test_messages_of_a_transaction_in_part_come_again() -> None:
     found = delivered()
     found.begin(at(100, 3))
-    assert found.has_message(op(90))
-    assert not found.has_message(op(100))
+    assert found.has_message(message(90), Transaction(90))
+    assert not found.has_message(message(100), Transaction(100))
     whole = delivered()
     whole.begin(at(100))
-    assert whole.has_message(op(100))
-    assert not whole.has_message(op(101))
+    assert whole.has_message(message(100), Transaction(100))
+    assert not whole.has_message(message(101), Transaction(101))
+
+
+def test_messages_alone_tell_a_position_and_meet_it() -> None:
+    sent = delivered()
+    transaction = Transaction(100, 5)
+    assert not sent.has_message(message(100), transaction)
+    assert sent.position([transaction], whole=True) == at(100).encode()
+    found = delivered()
+    found.begin(at(100))
+    assert found.has_message(message(60), Transaction(60))
+    assert found.proven(70) == 60
+    assert found.has_message(message(100), Transaction(100))
+    assert found.proven(110) == 110
+
+
+def test_a_part_with_messages_alone_tells_that_all_before_is_there() -> None:
+    sent = delivered()
+    one, part = Transaction(60, 5), Transaction(100, 5)
+    sent.has(op(60, 2), one)
+    sent.has_message(message(100), part)
+    told = sent.position([one, part], whole=False)
+    assert told == at(100, -1).encode()
+    found = delivered()
+    found.begin(at(100, -1))
+    assert found.has(op(60, 2), Transaction(60))
+    assert not found.has_message(message(100), Transaction(100))
+    assert not found.has(op(100, 0), Transaction(100))
+
+
+@pytest.mark.parametrize("other", [{"lsn": 101}, {"commit_time": 6}])
+def test_messages_of_another_history_are_not_left_out(other: dict[str, int]) -> None:
+    found = delivered()
+    found.begin(at(100))
+    assert found.has_message(message(60), Transaction(60))
+    with pytest.raises(Restart):
+        found.has_message(message(**{"lsn": 100, **other}), Transaction(100))
+
+
+def test_a_message_outside_of_transactions_tells_no_position() -> None:
+    found = delivered()
+    found.begin(at(100))
+    assert found.has_message(message(90, xid=None, commit_time=9), Transaction(90))
+    alone = Transaction(120)
+    assert not found.has_message(message(120, xid=None), alone)
+    assert found.position([alone], whole=True) is None
 
 
 def test_the_position_is_that_of_the_last_transaction_with_ops() -> None:

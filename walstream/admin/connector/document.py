@@ -10,6 +10,7 @@ from walstream.admin.connector.draft import Draft, Fate, Section, Table, TomlVal
 from walstream.config.debezium import Debezium
 from walstream.config.messages import Messages
 from walstream.config.model import Config
+from walstream.config.registry import Registry
 from walstream.config.sink import KafkaSinkConfig
 from walstream.config.source import PostgresSource
 from walstream.config.template import comment, described, key_lines, toml_text
@@ -23,6 +24,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "source": PostgresSource,
     "sink": KafkaSinkConfig,
     "debezium": Debezium,
+    "registry": Registry,
     "messages": Messages,
 }
 
@@ -32,7 +34,7 @@ def write(draft: Draft, *, state: str, insecure: tuple[bool, bool]) -> str:
     draft.tables["source"] |= {"insecure": True} if insecure[0] else {}
     draft.tables["sink"] |= {"insecure": True} if insecure[1] else {}
     lines = [*_head(draft), "", *key_lines(Config, "state", state), ""]
-    sections: list[Section] = ["source", "sink", "debezium", "messages"]
+    sections: list[Section] = ["source", "sink", "debezium", "registry", "messages"]
     for section in sections:
         if draft.tables[section]:
             lines += [*_section(draft, section), ""]

@@ -10,11 +10,14 @@ from walstream.admin.connector.topic_route import TopicRoute
 from walstream.config.secret_keys import MASK, is_secret_key
 from walstream.config.template import toml_text
 
-Section = Literal["source", "sink", "debezium", "messages", "producer", "topic_config"]
+Section = Literal[
+    "source", "sink", "debezium", "registry", "messages", "producer", "topic_config"
+]
 _HEADERS: Final[Mapping[Section, str]] = {
     "source": "sources.{source}",
     "sink": "sinks.kafka",
     "debezium": "sinks.kafka.debezium",
+    "registry": "sinks.kafka.registry",
     "messages": "sinks.kafka.messages",
     "producer": "sinks.kafka.producer",
     "topic_config": "sinks.kafka.topic_config",

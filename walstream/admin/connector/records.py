@@ -2,6 +2,7 @@
 
 from typing import Final, get_args
 
+from walstream.admin.connector import avro_converter
 from walstream.admin.connector.draft import Draft
 from walstream.config.debezium import Debezium
 
@@ -34,7 +35,7 @@ _OTHER_SNAPSHOTS: Final = {
 }
 _OPERATIONS: Final = {"c": "insert", "u": "update", "d": "delete"}
 _REGISTRY: Final = (
-    "walstream writes JSON alone, no schema registry's encoding: readers of these "
+    "walstream writes keys and values alike, in JSON or in Avro: readers of these "
     "topics would break; stay with Debezium, or change the readers"
 )
 _NULLS: Final = (
@@ -154,6 +155,8 @@ def _snapshot(draft: Draft) -> None:
 
 def converters(draft: Draft) -> None:
     """Write whether records have schemas, of what the converters say."""
+    if avro_converter.translate(draft):
+        return
     schemas: dict[str, bool] = {}
     for side in ("key", "value"):
         found = _converter(draft, f"{side}.converter")

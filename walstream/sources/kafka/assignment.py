@@ -41,9 +41,15 @@ class Assignment:
                     "existing record",
                     repair=self._repair(place.topic),
                 )
-            offsets = Offsets(note._replace(topic=identity))
+            if not note.topic or note.topic != identity:
+                # an operator set it: positions in Kafka, which may lie beyond what is
+                # to be read again, count no more, whatever is stored from here on
+                note = note._replace(topic=identity, replay=runtime.token_hex(8))
+                self.offsets[place] = offsets = Offsets(note)
+                offsets.reached = known.offset or 0  # to be stored soon, with the note
+                continue
+            self.offsets[place] = offsets = Offsets(note)
             offsets.stored = known.offset
-            self.offsets[place] = offsets
 
     def leave(self, places: Collection[Partition]) -> None:
         """Forget partitions that are no longer assigned."""

@@ -16,15 +16,18 @@ class OffsetMetadata(NamedTuple):
     topic: str = ""  # the id of this very topic: another of its name has other offsets
     source: str = ""  # the last `walstream-source`
     table: tuple[str, str] | None = None  # schema and name in the last op
+    replay: str = ""  # of what positions in Kafka have to be, to count
 
     def written(self) -> str:
         """Write it down as an offset's metadata."""
         found: dict[str, object] = {"topic": self.topic, "source": self.source}
         if self.table:
             found["table"] = self.table
+        if self.replay:
+            found["replay"] = self.replay
         text = json.dumps(found)
         if len(text) > _LONGEST:  # some record claims what no server would name so
-            text = json.dumps({"topic": self.topic})
+            text = self._replace(source="", table=None).written()
         return text
 
 
@@ -36,14 +39,14 @@ def read(text: str | None) -> OffsetMetadata:
     try:
         found = json.loads(text or "{}")
         topic, source = found.get("topic", ""), found.get("source", "")
-        table = found.get("table")
-        if {type(topic), type(source)} != {str}:
+        table, replay = found.get("table"), found.get("replay", "")
+        if {type(topic), type(source), type(replay)} != {str}:
             return NOTHING_NOTED
         if table is None:
-            return OffsetMetadata(topic, source)
+            return OffsetMetadata(topic, source, replay=replay)
         schema, name = table
     except (AttributeError, RecursionError, TypeError, ValueError):
         return NOTHING_NOTED
     if not (isinstance(schema, str) and isinstance(name, str)):
         return NOTHING_NOTED
-    return OffsetMetadata(topic, source, (schema, name))
+    return OffsetMetadata(topic, source, (schema, name), replay)

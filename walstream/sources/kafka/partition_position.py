@@ -22,10 +22,14 @@ class PartitionPosition:
 
     offset: int  # of the next record
     topic_id: str  # of this very topic: another of its name has other offsets
+    replay: str = ""  # the last replay, as it is noted beside the group's offset
 
     def encode(self) -> bytes:
         """Return the record's value."""
-        return orjson.dumps({"offset": self.offset, "topic_id": self.topic_id})
+        fields = {"offset": self.offset, "topic_id": self.topic_id}
+        if self.replay:
+            fields["replay"] = self.replay
+        return orjson.dumps(fields)
 
 
 def decode_position(value: bytes) -> PartitionPosition | None:
@@ -33,43 +37,53 @@ def decode_position(value: bytes) -> PartitionPosition | None:
     try:
         found = orjson.loads(value)
         offset, topic_id = found["offset"], found["topic_id"]
-    except (ValueError, KeyError, TypeError):
+        replay = found.get("replay", "")
+    except (AttributeError, ValueError, KeyError, TypeError):
         return None
-    if type(offset) is not int or type(topic_id) is not str:
+    if type(offset) is not int or {type(topic_id), type(replay)} != {str}:
         return None
-    return PartitionPosition(offset, topic_id)
+    return PartitionPosition(offset, topic_id, replay)
 
 
 class CopiedRecords:
     """Records of one upstream partition that a sink leaves out, or sends."""
 
-    def __init__(self, plan: TransactionPlan, topic_id: str, begin: int | None) -> None:
-        """Begin at the group's offset; None: nothing that Kafka has counts.
+    def __init__(
+        self, plan: TransactionPlan, topic_id: str, begin: int, replay: str
+    ) -> None:
+        """Begin at the group's offset; nothing of another `replay` counts.
 
-        So it is where an operator set the offset: what is read again is sent again.
+        There is a new one where an operator set the offset: what is read again is sent
+        again, and what was told before stays without meaning.
         """
         self.plan = plan
         self._topic_id = topic_id
         self._begin = begin
+        self._replay = replay
         self.until = 0  # records below are there
         self._last = b""
 
     def open(self, value: bytes | None) -> StartReport:
         """Take what Kafka has, before anything is sent; return what to say of it."""
         found = decode_position(value) if value is not None else None
-        counts = (
-            found is not None
-            and self._begin is not None
-            and found.topic_id == self._topic_id
-            and found.offset > self._begin
-        )
-        if found is None or not counts:
+        if found is None and value is not None:
+            return self._again("what is under its name is no position", is_bad=True)
+        if found is None or found.offset <= self._begin:
             return StartReport(
                 "Kafka has nothing beyond the group's offset", self._named
             )
+        if found.topic_id != self._topic_id:
+            return self._again("the topic was created again")
+        if found.replay != self._replay:
+            return self._again("the group's offset was set")
         self.until = found.offset
         said = {"begins": self._begin, "up_to": found.offset}
         return StartReport("what Kafka has already is left out", self._named | said)
+
+    def _again(self, why: str, *, is_bad: bool = False) -> StartReport:
+        said = {"begins": self._begin, "reason": why}
+        text = "Kafka's position does not count: nothing is left out"
+        return StartReport(text, self._named | said, is_bad=is_bad)
 
     @property
     def _named(self) -> dict[str, object]:
@@ -89,7 +103,8 @@ class CopiedRecords:
         ends = [one.end for one in sent if isinstance(one, Portion)]
         if not ends:
             return None
-        told = PartitionPosition(max(ends), self._topic_id).encode()
+        position = PartitionPosition(max(ends), self._topic_id, self._replay)
+        told = position.encode()
         if told == self._last:
             return None
         self._last = told

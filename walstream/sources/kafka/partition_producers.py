@@ -40,7 +40,8 @@ class UpstreamPartition:
 
     place: Partition
     topic_id: str
-    begin: int | None  # the group's offset; None: an operator may have set it
+    begin: int  # the group's offset
+    replay: str  # noted beside it: positions of another one do not count
 
 
 class FindsPositions(Protocol):
@@ -99,7 +100,7 @@ class PartitionProducers:
             config.commit_interval,
             transaction_timeout_ms(config.producer),
         )
-        copied = CopiedRecords(plan, assigned.topic_id, assigned.begin)
+        copied = CopiedRecords(plan, assigned.topic_id, assigned.begin, assigned.replay)
         producer = TransactionalProducer(
             self._sink,
             {**self._properties, **plan.properties},

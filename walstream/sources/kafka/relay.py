@@ -16,7 +16,6 @@ from walstream.kafka.offsets import Partition
 from walstream.pipeline.shutdown import Stop
 from walstream.sources.kafka.assignment import Assignment, wait_for
 from walstream.sources.kafka.metrics import RelayMetrics
-from walstream.sources.kafka.offset_metadata import read as read_note
 from walstream.sources.kafka.partition_producers import UpstreamPartition
 from walstream.sources.kafka.record_relay import RecordRelay
 from walstream.sources.kafka.relay_sink import RelaySink
@@ -192,10 +191,9 @@ class Relay:
             outlet.take(assigned)
 
     def _assigned(self, place: Partition, stored: StoredOffset) -> UpstreamPartition:
-        """Return where the group is; where an operator set it nothing is left out."""
-        topic_id = self._topics.found[place.topic].identity
-        is_ours = read_note(stored.note).topic == topic_id != ""
-        return UpstreamPartition(place, topic_id, stored.offset if is_ours else None)
+        """Return where the group is, and what is noted of a replay."""
+        note = self._holdings.offsets[place].note
+        return UpstreamPartition(place, note.topic, stored.offset or 0, note.replay)
 
     def revoked(self, places: Collection[Partition]) -> None:
         """Deliver and store what was sent of partitions, then let them go."""

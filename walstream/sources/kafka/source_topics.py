@@ -121,7 +121,9 @@ class ReadTopics:
             raise Transient(f"upstream topic {topic!r} is missing")
         before = self._begun.get(topic)
         if before is None:
-            return OffsetMetadata(topic=found.identity).written()
+            # all is copied, whatever an earlier group of the name had copied
+            replay = runtime.token_hex(8)
+            return OffsetMetadata(found.identity, replay=replay).written()
         what = (
             "Kafka deleted them"
             if before == found.identity

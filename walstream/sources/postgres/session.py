@@ -27,7 +27,7 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.fact_book import FactBook, FactRules, NoFacts
 from walstream.postgres.server import Server
-from walstream.postgres.start_table import Step
+from walstream.postgres.start_table import Decision, Step
 from walstream.postgres.table_keys import KeyBook
 from walstream.sources.context import SourceContext
 from walstream.sources.postgres import stored_state
@@ -130,7 +130,7 @@ class SourceSession:
                 captured = self._capture.captured(connection, facts)
                 create = decision.step is Step.CREATE
                 self._beginning.check(connection, captured, create=create)
-            self._sinks.delivered.begin(self._start(server, creates=create))
+            self._sinks.delivered.begin(self._start(server, decision))
             sinks = self._open(server, captured, stack)
             known = self._backfill.known(captured, facts)
             begun = self._beginning.begin(
@@ -165,12 +165,15 @@ class SourceSession:
                 return self._end()
             return self._run_stream(stage)
 
-    def _start(self, server: Server, *, creates: bool) -> StreamStart:
+    def _start(self, server: Server, decision: Decision) -> StreamStart:
         """Return where the stream begins; one that creates its slot repeats nothing."""
         position = self._positions.position()
+        creates = decision.step is Step.CREATE
         repeats = not creates and stored_state.may_repeat(self._positions)
-        resume = position.resume if position else 0
-        return StreamStart(resume, server.flush_lsn, repeats, self._until)
+        resume = position.resume if position else decision.resume
+        return StreamStart(
+            resume, server.flush_lsn, repeats, self._until, creates=creates
+        )
 
     def _facts_of_columns(self, unsent: Lsn, oldest: Lsn) -> FactRules:
         if not self._sinks.want_facts:

@@ -57,11 +57,17 @@ def drained(positions: LmdbStore) -> None:
 
 
 def may_repeat(positions: LmdbStore) -> bool:
-    """Return whether what comes next may have been sent, before a stream begins."""
+    """Return whether what comes next may have been sent, before a stream begins.
+
+    So it is where the last one ended before it came to where an earlier one, which was
+    killed, may have been.
+    """
     sent, position = _SENT.read(positions), positions.position()
     if position is None:
         return True  # the state was lost
-    return sent is None or sent.drained != position.resume
+    if sent is None or sent.drained != position.resume:
+        return True
+    return sent.below > position.resume
 
 
 def take_unsent(positions: LmdbStore, flush_lsn: Lsn) -> Lsn:

@@ -145,7 +145,7 @@ class _SourceAuditor:
             for sink in self._routers.configs
         }
         told = {
-            sink: self._position_in_kafka(sink, header, stored)
+            sink: self._position_in_kafka(sink, header)
             for sink, config in self._routers.configs.items()
             if config.is_transactional and sights[sink] is not None
         }
@@ -241,13 +241,10 @@ class _SourceAuditor:
             self._problems.append(finding(error, "topics", f"sink {sink}", scrub))
             return None
 
-    def _position_in_kafka(
-        self, sink: str, header: str, stored: _Stored
-    ) -> TransactionPosition | None:
+    def _position_in_kafka(self, sink: str, header: str) -> TransactionPosition | None:
         """Return how far a sink's transactions are; None: they tell nothing."""
-        slot = self._source.slot
-        one, other = transactional_ids(slot, sink, header.encode())
-        name = other if self._is_away(sink, stored) else one
+        # it is told as that, by the worker of a detached sink, too
+        name, _detached = transactional_ids(self._source.slot, sink, header.encode())
         config = self._routers.configs[sink]
         try:
             return audit_transactions.position_of(config, self._name, name)

@@ -21,7 +21,8 @@ def record(place: Partition, offset: int) -> TopicRecord:
 def holding() -> Assignment:
     made = Assignment(lambda topic: Repair(command=f"begin {topic}"))
     written = OffsetMetadata("id", "7/db/0", ("public", "x")).written()
-    made.take({A: StoredOffset(5, written), B: StoredOffset(None)}, TOPICS)
+    begun = OffsetMetadata("id").written()
+    made.take({A: StoredOffset(5, written), B: StoredOffset(0, begun)}, TOPICS)
     return made
 
 
@@ -29,6 +30,16 @@ def test_what_is_known_comes_with_the_partition() -> None:
     made = holding()
     assert made.offsets[A].note == OffsetMetadata("id", "7/db/0", ("public", "x"))
     assert made.offsets[B].note == OffsetMetadata("id")
+
+
+@pytest.mark.parametrize("offset", [None, 0, 3])
+def test_an_offset_that_is_not_ours_is_noted_as_a_replay(offset: int | None) -> None:
+    made = holding()
+    made.take({A: StoredOffset(offset)}, TOPICS)
+    note = made.offsets[A].note
+    assert note == OffsetMetadata("id", replay=note.replay)
+    assert note.replay
+    assert made.due() == {A: (offset or 0, note.written())}
 
 
 def test_another_topic_of_the_name_stops() -> None:
@@ -83,6 +94,7 @@ def test_a_new_portion_begins_with_what_is_read_next() -> None:
 
 def test_the_lag_counts_what_is_known() -> None:
     made = holding()
+    made.offsets[B].stored = None
     assert made.lag({}) is None
     assert made.lag({A: 9, B: 4, Partition("gone", 0): 7}) == 4
     made.offsets[A].sent(made.portion(A, 5), 5, OffsetMetadata("id"))

@@ -9,18 +9,18 @@ from walstream.sources.kafka.offset_metadata import NOTHING_NOTED, OffsetMetadat
 _TEXTS = st.text(max_size=60)
 
 
-@given(_TEXTS, _TEXTS, st.none() | st.tuples(_TEXTS, _TEXTS))
+@given(_TEXTS, _TEXTS, st.none() | st.tuples(_TEXTS, _TEXTS), _TEXTS)
 def test_a_note_comes_back(
-    topic: str, source: str, table: tuple[str, str] | None
+    topic: str, source: str, table: tuple[str, str] | None, replay: str
 ) -> None:
-    note = OffsetMetadata(topic, source, table)
+    note = OffsetMetadata(topic, source, table, replay)
     assert read(note.written()) == note
 
 
 def test_a_name_that_no_server_gives_is_left_out() -> None:
-    written = OffsetMetadata("id", "s", ("public", "x" * 5000)).written()
+    written = OffsetMetadata("id", "s", ("public", "x" * 5000), "a").written()
     assert len(written) < 4096
-    assert read(written) == OffsetMetadata("id")
+    assert read(written) == OffsetMetadata("id", replay="a")
 
 
 @pytest.mark.parametrize(("length", "whole"), [(2000, True), (2001, False)])
@@ -40,6 +40,7 @@ def test_a_note_may_be_half_as_long_as_brokers_take(
         "somebody else's",
         "[]",
         '{"topic": 1}',
+        '{"replay": 1}',
         '{"table": "x"}',
         '{"table": [1, 2]}',
         '{"table": [1, "b"]}',

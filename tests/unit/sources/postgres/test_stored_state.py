@@ -85,13 +85,27 @@ def test_a_clean_stop_alone_repeats_nothing(positions: LmdbStore) -> None:
     assert may_repeat(positions)  # the state may be lost, and the slot not
     positions.store(POSITION)
     assert may_repeat(positions)
-    take_unsent(positions, 900)
+    take_unsent(positions, POSITION.resume)
     assert may_repeat(positions)
     drained(positions)
     for _ in range(2):
         assert not may_repeat(positions)
     positions.store(replace(POSITION, resume=600))
     assert may_repeat(positions)
+
+
+def test_a_clean_stop_before_an_earlier_end_says_nothing_of_what_is_behind(
+    positions: LmdbStore,
+) -> None:
+    """The one before was killed, and may have sent what the server had then."""
+    positions.store(POSITION)
+    for _ in range(2):
+        take_unsent(positions, 900)
+        drained(positions)
+        assert may_repeat(positions)
+    positions.store(replace(POSITION, resume=900))
+    drained(positions)
+    assert not may_repeat(positions)
 
 
 def test_a_stream_that_began_may_have_sent(positions: LmdbStore) -> None:

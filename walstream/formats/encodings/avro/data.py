@@ -121,4 +121,4 @@ class AvroData:
     def end(self) -> None:
         """Raise BadData if there is more."""
         if self.at != self._end:
-            raise self.refused("it goes on")
+            raise self.refused("it has more data than its schema")

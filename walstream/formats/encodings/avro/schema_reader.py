@@ -51,7 +51,7 @@ _OTHER_SHAPE: Final = (AttributeError, KeyError, TypeError, ValueError, Recursio
 
 
 class BadSchema(WalstreamError):
-    """A text that is no schema of Avro, or one that Connect has no form for."""
+    """A text that is not a schema of Avro, or one that Connect has no form for."""
 
 
 class Node(NamedTuple):

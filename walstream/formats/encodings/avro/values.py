@@ -1,6 +1,6 @@
 """Functions that read Avro's types as values of JSON, as Connect's converter has them.
 
-Bytes are base64, and so are decimals; what is no number is a text; a `float` has the
+Bytes are base64, and so are decimals; what is not a number is a text; a `float` has the
 fewest digits that mean it.
 """
 
