@@ -50,7 +50,7 @@ def test_a_text_is_utf_8() -> None:
 
 
 def test_what_goes_on_is_refused() -> None:
-    with pytest.raises(BadData, match="it goes on at byte 0"):
+    with pytest.raises(BadData, match="more data than its schema at byte 0"):
         AvroData(b"\0").end()
 
 
