@@ -43,9 +43,6 @@ DRIVEN_BY = {
     ),
     "walstream/kafka/registry/errors.py": "unit/kafka/registry/test_client.py",
     "walstream/config/registry_rules.py": "unit/config/test_registry.py",
-    "walstream/kafka/position_reader.py": (
-        "integration/test_transactional.py: test_an_outbox_event_is_there_once"
-    ),
     "walstream/admin/check/routes.py": (
         "integration/test_check.py: test_partition_keys_are_cured_as_printed"
     ),

@@ -29,8 +29,8 @@ from walstream.formats.encodings.avro import (
     AvroKey,
     AvroRow,
     avro_schema,
-    document,
 )
+from walstream.formats.encodings.avro.tree import document
 from walstream.formats.encodings.wire import head
 from walstream.formats.txinfo import RowCounts
 from walstream.op import Kind, ReplicationOp, Table

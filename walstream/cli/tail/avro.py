@@ -19,7 +19,7 @@ from walstream.kafka.topic_reader import TopicRecord
 _ANY: Final = -1
 
 
-class AvroAsJson:
+class AvroDecoding:
     """Reads records by schemas that are asked for once each."""
 
     def __init__(

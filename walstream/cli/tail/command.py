@@ -15,7 +15,7 @@ from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import echo, print_schema
 from walstream.cli.tail import json_lines
-from walstream.cli.tail.avro import AvroAsJson
+from walstream.cli.tail.avro import AvroDecoding
 from walstream.cli.tail.brokers import Client, of_brokers, of_config
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.filter import TailFilter, nothing_named
@@ -212,19 +212,19 @@ def _begin(
     return follower
 
 
-def _avro(url: str | None, client: Client) -> AvroAsJson:
+def _avro(url: str | None, client: Client) -> AvroDecoding:
     """Return what reads records in Avro, by a registry where there is one."""
     told = client.registry if url is None else Registry(url=url)
     tell = partial(echo, err=True)
     if told is None:
-        return AvroAsJson(None, tell)
+        return AvroDecoding(None, tell)
     # few topics are in Avro, and its libraries take a second
     from walstream.kafka.registry.client import RegistryClient  # noqa: PLC0415
 
-    return AvroAsJson(RegistryClient(told).text_of, tell)
+    return AvroDecoding(RegistryClient(told).text_of, tell)
 
 
-def _pick(choice: TailFilter, avro: AvroAsJson, record: TopicRecord) -> Change | None:
+def _pick(choice: TailFilter, avro: AvroDecoding, record: TopicRecord) -> Change | None:
     """Return the change of a record, where it is wanted."""
     record, named = avro.plain(record)
     if not choice.takes_record(record):

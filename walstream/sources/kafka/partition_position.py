@@ -67,7 +67,7 @@ class CopiedRecords:
         """Take what Kafka has, before anything is sent; return what to say of it."""
         found = decode_position(value) if value is not None else None
         if found is None and value is not None:
-            return self._again("what is under its name is no position", is_bad=True)
+            return self._again("what is under its name is not a position", is_bad=True)
         if found is None or found.offset <= self._begin:
             return StartReport(
                 "Kafka has nothing beyond the group's offset", self._named

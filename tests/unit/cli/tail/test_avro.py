@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.oracles.debezium_avro import converted
 from tests.support.oracles.every_type import documents
-from walstream.cli.tail.avro import AvroAsJson
+from walstream.cli.tail.avro import AvroDecoding
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.content import ContentKind, Format
 from walstream.cli.tail.json_lines import document
@@ -29,7 +29,7 @@ class Registry:
         self.texts = texts
         self.asked: list[int] = []
         self.told: list[str] = []
-        self.records = AvroAsJson(self.text_of, self.told.append)
+        self.records = AvroDecoding(self.text_of, self.told.append)
 
     def text_of(self, number: int) -> str:
         self.asked.append(number)
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_shown_as_bytes_and_told_once() -> None:
 
 def test_without_a_registry_it_is_told_once_how_to_name_one() -> None:
     told: list[str] = []
-    records = AvroAsJson(None, told.append)
+    records = AvroDecoding(None, told.append)
     for one in (record(b"{}"), record(head(1) + b"x"), record(head(2))):
         assert records.plain(one) == (one, one.value)
     (said,) = told
@@ -110,4 +110,4 @@ def test_a_registry_that_is_away_ends_it() -> None:
         raise RegistryAway("away")
 
     with pytest.raises(RegistryAway):
-        AvroAsJson(away, print).plain(record(head(0) + b"x"))
+        AvroDecoding(away, print).plain(record(head(0) + b"x"))
