@@ -186,7 +186,7 @@ class SchemaRegistry:
         self._drop()  # it keeps answers, those of another server, too
         wait_s = self._backoff.next()
         self._next_question = runtime.monotonic() + wait_s
-        self._why = f"registry {self.where} does not answer as one: {why}"
+        self._why = f"registry {self.where} gives no schema: {why}"
         _log.warning("%s; asked again in %.1f s", self._why, wait_s)
         raise SchemasAway(self._why, wait_s)
 

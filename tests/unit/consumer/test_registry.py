@@ -141,7 +141,7 @@ def test_another_server_is_no_registry(
 ) -> None:
     server.faults.append(answer)
     error = away(registry)
-    assert "does not answer as one" in str(error)
+    assert "gives no schema" in str(error)
     assert "<html>" not in str(error)
     clock.forward(1)
     assert registry.schema(1)
