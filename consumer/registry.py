@@ -30,6 +30,7 @@ _LEARN_S: Final = 5.0  # in which a follower hears of a schema
 _ASK_AGAIN_S: Final = 0.5
 _REMEMBERED: Final = 1000  # ids that it did not know
 _MOST: Final = 300  # characters of what it says
+_LOGIN: Final = "basic.auth.user.info"
 _REFUSALS: Final = {401, 403}
 _NOT_FOUND: Final = 404
 _AVRO: Final = "AVRO"
@@ -60,6 +61,10 @@ class SchemaRegistry:
         self.where = _shown(properties.get("url"))
         self._secrets = [*_secrets(properties)]
         self._properties = {**_DEFAULTS, **_typed(properties)}
+        login = _login(str(properties["url"]))
+        if login is not None and _LOGIN not in properties:
+            # the library beneath logs the address of each request
+            self._properties |= {"url": self.where, _LOGIN: login}
         self._known: dict[int, KnownSchema | WalstreamError] = {}
         self._missed: dict[int, float] = {}  # since when
         self._lock = threading.Lock()
@@ -106,7 +111,10 @@ class SchemaRegistry:
         if now < self._next_question:
             raise SchemasAway(self._why, self._next_question - now)
         if self._client is None:
-            self._client = self._made()
+            try:
+                self._client = self._made()
+            except ConfigError as error:  # a certificate that is being replaced
+                self._be_away(str(error.args[0]))
         try:
             found = self._client.get_schema(number)
         except self._library.SchemaRegistryError as error:
@@ -178,7 +186,7 @@ class SchemaRegistry:
         self._drop()  # it keeps answers, those of another server, too
         wait_s = self._backoff.next()
         self._next_question = runtime.monotonic() + wait_s
-        self._why = f"registry {self.where} does not answer as one: {why}"
+        self._why = f"registry {self.where} gives no schema: {why}"
         _log.warning("%s; asked again in %.1f s", self._why, wait_s)
         raise SchemasAway(self._why, wait_s)
 
@@ -210,6 +218,14 @@ def _shown(url: object) -> str:
         "registry= has no address of a registry",
         hint='registry={"url": "http://HOST:8081"}',
     )
+
+
+def _login(url: str) -> str | None:
+    """Return who logs in, as the first address has it."""
+    told = urlsplit(url.partition(",")[0].strip())
+    if told.username is None or told.password is None:
+        return None
+    return f"{unquote(told.username)}:{unquote(told.password)}"
 
 
 def _typed(properties: RegistryProperties) -> RegistryProperties:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -165,6 +166,23 @@ def test_who_may_not_read_schemas_is_stopped_whatever_the_policy(
     assert "basic.auth.user.info" in str(error)
     login = {"url": url, "basic.auth.user.info": "ann:s3cr3t"}
     with topic.running(registry=login) as running:
+        topic.until(5, running)
+    assert topic.measures[Measure.POISON] == 0
+
+
+def test_a_stop_ends_the_wait_for_a_registry(topic: Topic) -> None:
+    server = topic.server
+    write_changes(topic.feed)
+    server.slow = threading.Event()  # it takes connections, and says nothing
+    begun = 0.0
+    with topic.running(registry={"url": server.url, "timeout": 2}) as running:
+        wait_until(lambda: server.asked, WAIT_S, "it asks")
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 10
+    running.join()
+    server.slow.set()
+    server.slow = None
+    with topic.running() as running:
         topic.until(5, running)
     assert topic.measures[Measure.POISON] == 0
 

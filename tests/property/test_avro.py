@@ -15,7 +15,8 @@ from walstream.formats.debezium.connect_type import BY_NAME
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.pg_type import ELEMENTS, PgType
 from walstream.formats.debezium.types import ConnectTypes
-from walstream.formats.encodings.avro import avro_schema, document, primitive
+from walstream.formats.encodings.avro import avro_schema, primitive
+from walstream.formats.encodings.avro.tree import document
 from walstream.formats.encodings.avro.writers import writer
 
 _NAMES = ["", *BY_NAME, "hstore", "sparsevec", "pair"]

@@ -49,8 +49,9 @@ def test_any_text_of_any_type_is_what_json_has(
     if found is None:
         return
     try:
-        written, shown = writer(found, lost.append)(text), found.render(text)
-    except ValueError:
+        written = writer(found, lost.append)(text)
+        wanted = json.loads(found.render(text))
+    except ValueError:  # 00, too, which PostgreSQL does not write
         return
     if written is None or lost:
         return
@@ -58,7 +59,7 @@ def test_any_text_of_any_type_is_what_json_has(
     reader = AvroReader(avro_schema(whole))
     assert reader.schema == json.loads(whole.json())
     (schema,) = reader.schema["fields"]
-    value, wanted = reader.read(written, 0)["x"], json.loads(shown)
+    value = reader.read(written, 0)["x"]
     assert comparable(meant(found.schema, value)) == comparable(
         meant(found.schema, wanted)
     )

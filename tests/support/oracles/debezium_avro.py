@@ -25,8 +25,8 @@ from walstream.formats.encodings.avro import (
     AvroEnvelope,
     AvroKey,
     avro_schema,
-    document,
 )
+from walstream.formats.encodings.avro.tree import document
 from walstream.formats.txinfo import RowCounts
 from walstream.op import EPOCH_S, ReplicationOp, Table, halves
 from walstream.pipeline.pgoutput import Begin, Commit, LogicalMessage

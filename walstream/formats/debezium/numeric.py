@@ -2,7 +2,7 @@
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, DecimalException
 from typing import Final
 
 from walstream.formats.debezium.float_text import python_float
@@ -117,8 +117,12 @@ def money(digits: int, write: Render) -> Render:
     unit = Decimal(1).scaleb(-digits)
 
     def render(text: str) -> str:
-        number = amount(text)
-        return write(str(Decimal(number).quantize(unit, ROUND_HALF_UP)))
+        number = Decimal(amount(text))
+        try:
+            rounded = number.quantize(unit, ROUND_HALF_UP)
+        except DecimalException:  # more digits than money has
+            raise ValueError("not a number") from None
+        return write(str(rounded))
 
     return render
 

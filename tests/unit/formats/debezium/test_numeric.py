@@ -123,6 +123,11 @@ def test_other_texts_are_refused(render: Callable[[str], str], text: str) -> Non
         render(text)
 
 
+def test_money_of_more_digits_than_there_are_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        numeric.money(2, numeric.fixed(2, _fail))(f"${'9' * 40}.00")
+
+
 def test_money_without_digits_is_refused() -> None:
     with pytest.raises(ValueError, match="not a number"):
         numeric.money_text("$")

@@ -12,6 +12,5 @@ from walstream.formats.encodings.avro.envelope import AvroEnvelope
 from walstream.formats.encodings.avro.key import AvroKey
 from walstream.formats.encodings.avro.row import AvroRow
 from walstream.formats.encodings.avro.schema_text import avro_schema
-from walstream.formats.encodings.avro.tree import document
 
-__all__ = ["AvroEnvelope", "AvroKey", "AvroRow", "avro_schema", "document"]
+__all__ = ["AvroEnvelope", "AvroKey", "AvroRow", "avro_schema"]

@@ -45,10 +45,16 @@ class AvroData:
 
     def long(self) -> int:
         """Read an int or a long."""
-        first = self.byte()
-        if first < _MORE:
+        at = self.at
+        if at < self._end and (first := self.bytes[at]) < _MORE:
+            self.at = at + 1
             return (first >> 1) ^ -(first & 1)
-        number, shift, more = first & 127, 7, first
+        return self._long()
+
+    def _long(self) -> int:
+        """Read one of several bytes."""
+        more = self.byte()
+        number, shift = more & 127, 7
         while more >= _MORE:
             more = self.byte()
             number |= (more & 127) << shift
@@ -71,9 +77,14 @@ class AvroData:
 
     def text(self) -> str:
         """Read a string."""
-        taken = self.raw()
+        size = self.long()
+        at = self.at
+        end = at + size
+        if size < 0 or end > self._end:
+            raise self.refused("a length that it does not have")
+        self.at = end
         try:
-            return taken.decode()
+            return self.bytes[at:end].decode()
         except UnicodeDecodeError:
             raise self.refused("a string that is not UTF-8, before it,") from None
 

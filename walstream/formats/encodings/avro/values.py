@@ -13,6 +13,8 @@ from typing import Any, Final
 from walstream.formats.encodings.avro.data import AvroData
 
 Read = Callable[[AvroData], Any]
+int64: Final[Read] = AvroData.long
+text: Final[Read] = AvroData.text
 
 _FLOAT: Final = Struct("<f")
 _DECIMALS: Final = 6  # of a float, which all come back
@@ -42,16 +44,6 @@ def integer(bits: int) -> Read:
         return number
 
     return read
-
-
-def int64(data: AvroData) -> int:
-    """Read a long."""
-    return data.long()
-
-
-def text(data: AvroData) -> str:
-    """Read a string."""
-    return data.text()
 
 
 def raw(data: AvroData) -> str:
