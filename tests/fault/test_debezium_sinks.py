@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.data.debezium.record import FOLDER, statements
 from tests.support.deadline import wait_until
@@ -198,7 +199,8 @@ def test_the_jdbc_sink_reads_avro_of_a_registry(
             for statement in statements(CHANGES):
                 source.execute(statement)
             topics = [f"{topic_prefix}public.{name}" for name in names]
-            settings = jdbc_sink(topics, source.server.port, target.name)
+            port = int(conninfo_to_dict(source.dsn)["port"] or 5432)
+            settings = jdbc_sink(topics, port, target.name)
             connect.put("avro", {**settings, **converters})
 
             def has_all() -> bool:

@@ -142,10 +142,13 @@ class RegistryClient:
         except self._library.SchemaRegistryError as error:
             raise self._error(schema, error) from None
         except (OSError, ValueError) as error:
-            # HTML where JSON is expected is a ValueError, a wrong proxy's page
+            # HTML where JSON is expected is a ValueError: a wrong proxy's page; the
+            # client keeps what it took for an answer
+            self._client.clear_caches()
             raise self._away(f"no answer of a registry: {self._said(error)}") from None
         except Exception as error:  # noqa: BLE001 - any of its libraries'
             # httpx's errors, a token's: the library says no more of what it raises
+            self._client.clear_caches()
             raise self._away(self._said(error)) from None
 
     def _error(self, schema: SubjectSchema, error: Any) -> Exception:

@@ -110,8 +110,8 @@ class SchemaIds:
     def look(self) -> None:
         """Raise Restart once a kept id turned out to be another one.
 
-        Where keys have another id, rows are in other partitions: nothing that Kafka has
-        says what is there of those that come again.
+        Where keys have another id, rows are in other partitions: what Kafka has says
+        nothing of those that come again.
         """
         if not self._changed:
             return

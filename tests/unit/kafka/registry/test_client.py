@@ -93,8 +93,11 @@ def test_what_is_not_a_registry_is_asked_again(
     server: FaultyRegistry, answer: tuple[int, bytes, str]
 ) -> None:
     server.always = answer
-    with client(server) as one, pytest.raises(RegistryAway):
-        one.id_of(SCHEMA)
+    with client(server) as one:
+        with pytest.raises(RegistryAway):
+            one.id_of(SCHEMA)
+        server.always = None
+        assert one.id_of(SCHEMA) == 1
 
 
 def test_who_is_away_is_asked_again(server: FaultyRegistry) -> None:
