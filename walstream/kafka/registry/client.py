@@ -144,12 +144,16 @@ class RegistryClient:
         except (OSError, ValueError) as error:
             # HTML where JSON is expected is a ValueError: a wrong proxy's page; the
             # client keeps what it took for an answer
-            self._client.clear_caches()
+            self._forget()
             raise self._away(f"no answer of a registry: {self._said(error)}") from None
         except Exception as error:  # noqa: BLE001 - any of its libraries'
             # httpx's errors, a token's: the library says no more of what it raises
-            self._client.clear_caches()
+            self._forget()
             raise self._away(self._said(error)) from None
+
+    def _forget(self) -> None:
+        """Let go of what the client keeps, which may have been no answer."""
+        self._client.clear_caches()  # type: ignore[no-untyped-call]
 
     def _error(self, schema: SubjectSchema, error: Any) -> Exception:
         status, code = error.http_status_code, error.error_code
