@@ -19,6 +19,8 @@ from tests.support.oracles.topic_reader import Reader
 
 pytestmark = [pytest.mark.fault, pytest.mark.same_on_15]
 
+_LONG = [pytest.mark.fault_long, pytest.mark.takes(200)]
+
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _KILLS = int(os.environ.get("WALSTREAM_TEST_KILLS") or 4)
 
@@ -81,7 +83,7 @@ def timeless(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-@pytest.mark.parametrize("form", ["op", "debezium"])
+@pytest.mark.parametrize("form", ["op", pytest.param("debezium", marks=_LONG)])
 def test_kills_repeat_nothing_of_any_kind(
     form: str,
     database: Database,
@@ -152,6 +154,8 @@ def test_kills_repeat_nothing_of_any_kind(
         assert [one for one, many in marks.items() if many > 1] == []
 
 
+@pytest.mark.fault_long
+@pytest.mark.takes(200)
 @pytest.mark.parametrize("form", ["op", "debezium"])
 def test_kills_between_parts_repeat_nothing(  # noqa: PLR0913, PLR0917 - fixtures
     form: str,

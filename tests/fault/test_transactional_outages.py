@@ -23,6 +23,8 @@ from walstream.testing.servers.port import HOST, free_port
 
 pytestmark = [pytest.mark.fault, pytest.mark.same_on_15]
 
+_LONG = [pytest.mark.fault_long, pytest.mark.takes(200)]
+
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _TIMEOUT_S = 5  # of a Kafka transaction
 
@@ -54,6 +56,8 @@ def begun(
         yield stream
 
 
+@pytest.mark.fault_long
+@pytest.mark.takes(200)
 @pytest.mark.parametrize("outage", ["frozen", "killed", "frozen, then killed"])
 def test_transactions_that_end_meanwhile_repeat_nothing(
     outage: str,
@@ -80,7 +84,13 @@ def test_transactions_that_end_meanwhile_repeat_nothing(
         assert settle(stream, oracle) == 0
 
 
-@pytest.mark.parametrize("end", ["terminate", "worker", "kill"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "worker",
+        *(pytest.param(end, marks=_LONG) for end in ("terminate", "kill")),
+    ],
+)
 def test_an_end_in_an_outage_repeats_nothing(
     end: str,
     newest_postgres: PostgresServer,
@@ -111,6 +121,8 @@ def test_an_end_in_an_outage_repeats_nothing(
         assert settle(stream, oracle) == 0
 
 
+@pytest.mark.fault_long
+@pytest.mark.takes(200)
 @pytest.mark.parametrize("killed", [False, True], ids=["cut", "killed"])
 def test_answers_that_are_lost_repeat_nothing(
     *,

@@ -94,7 +94,7 @@ def _dump_of_snapshot(
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute(f"SET TRANSACTION SNAPSHOT '{snapshot.decode()}'")
         holder.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
-        if holder.execute(_ANOTHER_FILE, [list(tables)]).fetchone():
+        if holder.execute(_ANOTHER_FILE, [list(tables)]).rowcount:
             return None
         rows = dump(database, tables, f"--snapshot={snapshot.decode()}")
     return parse(lsn.decode()), rows
