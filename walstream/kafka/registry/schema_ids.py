@@ -75,6 +75,7 @@ class SchemaIds:
         self._asked: dict[str, Future[int]] = {}
         self._retry_at = 0.0
         self._why: Outage | None = None
+        self._said: set[str] = set()  # reasons that the log has, of this outage
         self._needed = False
         self._closed = runtime.event()
         self._changed: dict[str, _Changed] = {}  # by the schema's digest
@@ -256,7 +257,8 @@ class SchemaIds:
         self._retry_at = runtime.monotonic() + _AGAIN_S
         why = str(error.args[0])
         refused = isinstance(error, RegistryRefused)
-        if self._why is None or self._why.why != why:
+        if why not in self._said:
+            self._said.add(why)
             said = {ERROR: why, HINT: error.hint}
             _log.warning(
                 "waiting for the schema registry", **{SINK: self._sink}, **said
@@ -267,6 +269,7 @@ class SchemaIds:
         if self._why is not None:
             _log.info("the schema registry answers", **{SINK: self._sink})
             self._why = None
+            self._said.clear()
 
     def close(self) -> None:
         """Ask nothing more."""
