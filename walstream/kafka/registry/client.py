@@ -144,7 +144,8 @@ class RegistryClient:
 
     def _error(self, schema: SubjectSchema, error: Any) -> Exception:
         status, code = error.http_status_code, error.error_code
-        said = self._said(error.error_message) if code != -1 else ""
+        told = error.error_message if code != -1 else ""
+        said = self._said(told) if told else ""
         if status in {UNAUTHORIZED, FORBIDDEN}:
             return RegistryRefused(
                 f"registry {self.where} refuses subject {schema.subject!r}: HTTP "

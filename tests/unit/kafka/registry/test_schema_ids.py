@@ -266,3 +266,16 @@ def test_the_log_has_each_reason_once(
         until(lambda: one.have(both))
     said = [entry["error"] for entry in logs if entry["log_level"] == "warning"]
     assert sorted(said) == ["t-key is not there", "t-value is not there"]
+
+
+def test_who_waits_is_told_whatever_is_asked_besides(ids: Ids) -> None:
+    """A backfill asks for all tables by turns, and the last may be known."""
+    one, known, new = ids.start(), part(), part("u-value")
+    until(lambda: one.have([known]))
+    ids.client.answers = {"u-value": RegistryAway("away")}
+    until(lambda: one.have([new]) or one.outage)
+    assert one.have([known])
+    assert one.outage is not None
+    ids.client.answers = {}
+    until(lambda: one.have([new]))
+    assert one.outage is None
