@@ -10,6 +10,7 @@ from walstream.errors import RETRIED, ConfigError
 from walstream.formats.encodings.subject import SubjectSchema
 from walstream.kafka.registry.errors import (
     RegistryAway,
+    RegistryReadOnly,
     RegistryRefused,
     SchemaIncompatible,
     SchemaRefused,
@@ -19,7 +20,8 @@ from walstream.kafka.registry.errors import (
 T = TypeVar("T")
 _TIMEOUT_S: Final = 10.0
 _MOST: Final = 400  # characters of what a registry says
-_NO_SUBJECT: Final = 40401
+_NOT_THERE: Final = frozenset({40401, 40402, 40403})  # subject, version, schema
+_READ_ONLY: Final = 42205
 _NUMBERS: Final = {"timeout", "cache.capacity", "cache.latest.ttl.sec"}
 _OURS: Final = {"max.retries": 0}  # who asks asks again, and can be stopped meanwhile
 UNAUTHORIZED: Final = 401
@@ -79,9 +81,14 @@ class RegistryClient:
                 schema,
                 lambda: self._client.set_compatibility(schema.subject, level=level),
             )
-        return self._ask(
-            schema, lambda: _id(self._client.register_schema(schema.subject, text))
-        )
+        try:
+            return self._ask(
+                schema, lambda: _id(self._client.register_schema(schema.subject, text))
+            )
+        except RegistryReadOnly:
+            with contextlib.suppress(SchemaUnregistered):
+                return self.lookup(schema)  # what is there is no write
+            raise
 
     def lookup(self, schema: SubjectSchema) -> int:
         """Return a registered schema's id; SchemaUnregistered: it is not registered."""
@@ -157,7 +164,8 @@ class RegistryClient:
 
     def _error(self, schema: SubjectSchema, error: Any) -> Exception:
         status, code = error.http_status_code, error.error_code
-        said = self._said(error.error_message) if code != -1 else ""
+        told = error.error_message if code != -1 else ""
+        said = self._said(told) if told else ""
         if status in {UNAUTHORIZED, FORBIDDEN}:
             return RegistryRefused(
                 f"registry {self.where} refuses subject {schema.subject!r}: HTTP "
@@ -165,7 +173,7 @@ class RegistryClient:
                 hint="correct the login in [sinks.NAME.registry.client], or grant read "
                 "and write of the subject; walstream check tries it",
             )
-        if status == NOT_FOUND and code != -1 and code is not None:
+        if status == NOT_FOUND and code in _NOT_THERE:
             return SchemaUnregistered(
                 f"subject {schema.subject!r} in registry {self.where} does not have "
                 "this schema",
@@ -175,6 +183,12 @@ class RegistryClient:
             return SchemaIncompatible(
                 f"subject {schema.subject!r} in registry {self.where} refuses the "
                 f"schema: it is not compatible with earlier ones: {said}"
+            )
+        if status == UNPROCESSABLE and code == _READ_ONLY:
+            return RegistryReadOnly(
+                f"registry {self.where} takes no schema for subject "
+                f"{schema.subject!r}: {said}",
+                hint="set its mode to READWRITE",
             )
         if status == UNPROCESSABLE:
             return SchemaRefused(

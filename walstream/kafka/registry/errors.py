@@ -11,6 +11,10 @@ class RegistryRefused(LoginRefused):
     """It does not let this user in, or do that: asked again, with an alarm."""
 
 
+class RegistryReadOnly(RegistryRefused):
+    """It takes nothing new for now, and tells of what it has."""
+
+
 class SchemaUnregistered(Transient):
     """A schema is not there, and walstream may not register it: waited for."""
 

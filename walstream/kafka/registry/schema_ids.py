@@ -75,7 +75,8 @@ class SchemaIds:
         self._asked: dict[str, Future[int]] = {}
         self._retry_at = 0.0
         self._why: Outage | None = None
-        self._needed = False
+        self._said: set[str] = set()  # reasons that the log has, of this outage
+        self._missing: set[str] = set()  # digests of what is waited for
         self._closed = runtime.event()
         self._changed: dict[str, _Changed] = {}  # by the schema's digest
 
@@ -85,17 +86,18 @@ class SchemaIds:
         They are asked for, and again after an outage. Raises what only an operator can
         end.
         """
-        found, missing = [], False
+        found: list[FramedPart] = []
+        missing: list[FramedPart] = []
         for part in parts:
             number = self._known.get(part.schema.digest)
-            if number is None and not self._find(part.schema):
-                missing = True
-            else:
-                found.append(part)
+            known = number is not None or self._find(part.schema)
+            (found if known else missing).append(part)
         self.look()  # before any record carries another id than before
         for part in found:
             part.set(self._known[part.schema.digest])
-        self._needed = missing
+        # others may wait for theirs: what is known says nothing about them
+        self._missing.difference_update(one.schema.digest for one in found)
+        self._missing.update(one.schema.digest for one in missing)
         return not missing
 
     def of(self, parts: Iterable[FramedPart]) -> dict[str, int]:
@@ -105,7 +107,7 @@ class SchemaIds:
     @property
     def outage(self) -> Outage | None:
         """Reason why it does not answer, where something waits for that."""
-        return self._why if self._needed else None
+        return self._why if self._missing else None
 
     def look(self) -> None:
         """Raise Restart once a kept id turned out to be another one.
@@ -256,7 +258,8 @@ class SchemaIds:
         self._retry_at = runtime.monotonic() + _AGAIN_S
         why = str(error.args[0])
         refused = isinstance(error, RegistryRefused)
-        if self._why is None or self._why.why != why:
+        if why not in self._said:
+            self._said.add(why)
             said = {ERROR: why, HINT: error.hint}
             _log.warning(
                 "waiting for the schema registry", **{SINK: self._sink}, **said
@@ -267,6 +270,7 @@ class SchemaIds:
         if self._why is not None:
             _log.info("the schema registry answers", **{SINK: self._sink})
             self._why = None
+            self._said.clear()
 
     def close(self) -> None:
         """Ask nothing more."""

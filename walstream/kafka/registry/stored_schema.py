@@ -1,10 +1,15 @@
 """Ids of schemas, kept in the state folder: what is known needs no registry."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
 from walstream.formats.encodings.subject import SubjectSchema
-from walstream.pipeline.state_document import StateDocument, StateDocuments
+from walstream.pipeline.state_document import (
+    StateDocument,
+    StateDocuments,
+    StoredDocuments,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,15 @@ class StoredSchema:
 
 SCHEMAS: Final = StateDocuments("schemas/", StoredSchema)
 """By a sink's name and the schema's digest, `SINK/DIGEST`."""
+
+
+def lent(of: StoredDocuments, sink: str, known: Collection[str]) -> dict[str, object]:
+    """Return entries of a sink's ids, but for those of names that are `known`."""
+    entries: dict[str, object] = {}
+    for name, found in SCHEMAS.read_all(of).items():
+        if name.startswith(f"{sink}/") and name not in known:
+            entries |= SCHEMAS.of(name).entry(found)
+    return entries
 
 
 def document_of(sink: str, schema: SubjectSchema) -> StateDocument[StoredSchema]:

@@ -15,6 +15,7 @@ import structlog
 
 from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
 from walstream.kafka.delivered_tails import StreamStart
+from walstream.kafka.registry.stored_schema import SCHEMAS, lent
 from walstream.kafka.transaction_position import REPLAY
 from walstream.lsn import Lsn, show
 from walstream.pipeline.loop import Pipeline
@@ -127,6 +128,10 @@ class DetachedSinkRunner:
             return True
         self._slot = self._gauge.alarm.slot = note.slot
         self._positions.write(ENDED.entry(None))
+        known = SCHEMAS.keys(self._positions)  # a registry may be away now
+        ids = self._state.read(lambda found: lent(found, self._sink, known))
+        if ids:
+            self._positions.write(ids)
         with ExitStack() as stack:
             with session(self._source.dsn) as connection:
                 server, facts, slot_start = self._look(connection)

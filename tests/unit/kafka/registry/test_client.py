@@ -63,7 +63,9 @@ def test_compatibility_is_of_new_subjects_alone(server: FaultyRegistry) -> None:
         (401, 401, RegistryRefused),
         (403, 40301, RegistryRefused),
         (409, 409, SchemaIncompatible),
+        (404, 404, RegistryAway),  # another path than a registry's
         (422, 42201, SchemaRefused),
+        (422, 42205, RegistryRefused),
         (429, 42901, RegistryAway),
         (500, 50001, RegistryAway),
         (503, 50003, RegistryAway),
@@ -76,6 +78,14 @@ def test_a_refusal_is_told_by_its_kind(
     with client(server) as one, pytest.raises(kind, match="why it is so") as told:
         one.id_of(SCHEMA)
     assert server.url in str(told.value)
+
+
+def test_one_that_takes_nothing_new_tells_what_it_has(server: FaultyRegistry) -> None:
+    with client(server) as one:
+        number = one.id_of(SCHEMA)
+    with client(server) as one:
+        server.fail(422, 42205, "Subject is in read-only mode")
+        assert one.id_of(SCHEMA) == number
 
 
 @pytest.mark.parametrize(

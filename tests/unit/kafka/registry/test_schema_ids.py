@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.deadline import wait_until
 from walstream.config.registry import Registry
@@ -248,3 +249,34 @@ def test_a_known_schema_that_is_refused_now_is_sent_on(ids: Ids) -> None:
     ids.client.answers["t-value"] = SchemaIncompatible("refused")
     until(lambda: again.have([asked]))
     assert asked.writer.head == head(7)
+
+
+def test_the_log_has_each_reason_once(
+    ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys and values may wait for reasons of their own, by turns."""
+    monkeypatch.setattr("walstream.kafka.registry.schema_ids._AGAIN_S", 0.0)
+    one, both = ids.start(), [part("t-value"), part("t-key")]
+    ids.client.answers = {
+        name: SchemaUnregistered(f"{name} is not there")
+        for name in ("t-value", "t-key")
+    }
+    with capture_logs() as logs:
+        until(lambda: one.have(both) or len(ids.client.asked) > 10)
+        ids.client.answers = {}
+        until(lambda: one.have(both))
+    said = [entry["error"] for entry in logs if entry["log_level"] == "warning"]
+    assert sorted(said) == ["t-key is not there", "t-value is not there"]
+
+
+def test_who_waits_is_told_whatever_is_asked_besides(ids: Ids) -> None:
+    """A backfill asks for all tables by turns, and the last may be known."""
+    one, known, new = ids.start(), part(), part("u-value")
+    until(lambda: one.have([known]))
+    ids.client.answers = {"u-value": RegistryAway("away")}
+    until(lambda: one.have([new]) or one.outage)
+    assert one.have([known])
+    assert one.outage is not None
+    ids.client.answers = {}
+    until(lambda: one.have([new]))
+    assert one.outage is None
