@@ -186,7 +186,7 @@ class RegistryClient:
             )
         if status == UNPROCESSABLE and code == _READ_ONLY:
             return RegistryReadOnly(
-                f"registry {self.where} takes no schema for subject "
+                f"registry {self.where} refuses new schemas of subject "
                 f"{schema.subject!r}: {said}",
                 hint="set its mode to READWRITE",
             )
