@@ -23,7 +23,6 @@ from walstream.testing.servers.port import HOST, free_port
 
 pytestmark = [pytest.mark.fault, pytest.mark.same_on_15]
 
-_LONG = [pytest.mark.fault_long, pytest.mark.takes(200)]
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _TIMEOUT_S = 5  # of a Kafka transaction
@@ -84,13 +83,9 @@ def test_transactions_that_end_meanwhile_repeat_nothing(
         assert settle(stream, oracle) == 0
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        "worker",
-        *(pytest.param(end, marks=_LONG) for end in ("terminate", "kill")),
-    ],
-)
+@pytest.mark.fault_long
+@pytest.mark.takes(200)
+@pytest.mark.parametrize("end", ["worker", "terminate", "kill"])
 def test_an_end_in_an_outage_repeats_nothing(
     end: str,
     newest_postgres: PostgresServer,
