@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
+from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database, OwnPostgres
 from walstream.lsn import Lsn, parse
 from walstream.postgres import catalog
@@ -16,16 +17,19 @@ from walstream.testing.servers import LocalPostgres
 @contextmanager
 def unwritten(server: LocalPostgres) -> Iterator[None]:
     """Keep who writes WAL behind others' backs from doing so."""
-    (writer,) = [
-        child
-        for child in psutil.Process(server.pid).children()
-        if "walwriter" in title(child)
-    ]
+    # it has its name some time after the server takes connections
+    wait_until(lambda: writers(server), 30, "there is a WAL writer")
+    (writer,) = writers(server)
     writer.suspend()
     try:
         yield
     finally:
         writer.resume()
+
+
+def writers(server: LocalPostgres) -> list[psutil.Process]:
+    children = psutil.Process(server.pid).children()
+    return [child for child in children if "walwriter" in title(child)]
 
 
 def title(process: psutil.Process) -> str:
