@@ -13,7 +13,7 @@ from walstream.formats.encodings import encoder_in, parts_of
 from walstream.formats.encodings.subject import SubjectSchema
 from walstream.kafka.registry.client import RegistryClient
 from walstream.kafka.registry.commands import register, relax
-from walstream.kafka.registry.errors import SchemaUnregistered
+from walstream.kafka.registry.errors import SchemaIncompatible, SchemaUnregistered
 from walstream.kafka.registry.schema_difference import differing
 from walstream.op import Table
 from walstream.postgres.catalog import TableFacts
@@ -113,8 +113,6 @@ def _look(
         what = differing(client.latest(schema.subject) or "", schema.text)
         said = f"the table's schema is not compatible with earlier ones: {what}"
         repair = Repair(command=relax(told, schema.subject), then="walstream run")
-        refused = WalstreamError(said, repair=repair)
-        return replace(
-            Finding.of(refused, "schema-incompatible", subject, _STOPS), exit_code=3
-        )
+        refused = SchemaIncompatible(said, repair=repair)
+        return Finding.of(refused, "schema-incompatible", subject, _STOPS)
     return None

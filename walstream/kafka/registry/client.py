@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 from walstream.config.registry import Registry
@@ -24,11 +25,6 @@ _NOT_THERE: Final = frozenset({40401, 40402, 40403})  # subject, version, schema
 _READ_ONLY: Final = 42205
 _NUMBERS: Final = {"timeout", "cache.capacity", "cache.latest.ttl.sec"}
 _OURS: Final = {"max.retries": 0}  # who asks asks again, and can be stopped meanwhile
-UNAUTHORIZED: Final = 401
-FORBIDDEN: Final = 403
-NOT_FOUND: Final = 404
-CONFLICT: Final = 409
-UNPROCESSABLE: Final = 422
 
 
 class RegistryClient:
@@ -166,31 +162,31 @@ class RegistryClient:
         status, code = error.http_status_code, error.error_code
         told = error.error_message if code != -1 else ""
         said = self._said(told) if told else ""
-        if status in {UNAUTHORIZED, FORBIDDEN}:
+        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return RegistryRefused(
                 f"registry {self.where} refuses subject {schema.subject!r}: HTTP "
                 f"{status} {said}".strip(),
                 hint="correct the login in [sinks.NAME.registry.client], or grant read "
                 "and write of the subject; walstream check tries it",
             )
-        if status == NOT_FOUND and code in _NOT_THERE:
+        if status == HTTPStatus.NOT_FOUND and code in _NOT_THERE:
             return SchemaUnregistered(
                 f"subject {schema.subject!r} in registry {self.where} does not have "
                 "this schema",
                 hint="register it (walstream check prints it); walstream waits",
             )
-        if status == CONFLICT:
+        if status == HTTPStatus.CONFLICT:
             return SchemaIncompatible(
                 f"subject {schema.subject!r} in registry {self.where} refuses the "
                 f"schema: it is not compatible with earlier ones: {said}"
             )
-        if status == UNPROCESSABLE and code == _READ_ONLY:
+        if status == HTTPStatus.UNPROCESSABLE_ENTITY and code == _READ_ONLY:
             return RegistryReadOnly(
                 f"registry {self.where} refuses new schemas of subject "
                 f"{schema.subject!r}: {said}",
                 hint="set its mode to READWRITE",
             )
-        if status == UNPROCESSABLE:
+        if status == HTTPStatus.UNPROCESSABLE_ENTITY:
             return SchemaRefused(
                 f"subject {schema.subject!r}: registry {self.where} does not take the "
                 f"schema: {said}",

@@ -115,21 +115,22 @@ class SchemaIds:
         Where keys have another id, rows are in other partitions: what Kafka has says
         nothing of those that come again.
         """
-        if not self._changed:
+        changed = list(self._changed.values())  # other threads may add some meanwhile
+        if not changed:
             return
-        subjects = sorted({one.schema.subject for one in self._changed.values()})
+        subject = min(one.schema.subject for one in changed)
         entries: dict[str, object] = {}
         for digest, kept in self._kept.items():
             # each may be another one: one start is enough for all
             entries |= SCHEMAS.of(f"{self._sink}/{digest}").entry(
                 replace(kept, doubted=True)
             )
-        for changed in list(self._changed.values()):
-            entries |= self._entry(changed.schema, changed.number)
+        for one in changed:
+            entries |= self._entry(one.schema, one.number)
         self._disown()
         self._positions.write(entries)  # behind that: else nobody would know
         raise Restart(
-            f"the registry has another id for the schema of {subjects[0]!r}: the "
+            f"the registry has another id for the schema of {subject!r}: the "
             "stream begins again with that, and leaves nothing out"
         )
 
