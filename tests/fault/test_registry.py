@@ -179,30 +179,32 @@ def test_a_registry_that_is_killed_loses_nothing(  # noqa: PLR0913, PLR0917 - fi
     changes: bool,
 ) -> None:
     """What it knows flows on meanwhile; a new column waits for it."""
-    with (
-        streamed(database, runs, own_registry, topic_prefix) as walstream,
-        Reader(kafka.bootstrap, topic_prefix, raw) as reader,
-        Rows(database.dsn) as rows,
-    ):
-        reader.until(bool)
-        own_registry.kill()
-        if changes:
-            database.execute("ALTER TABLE t ADD w int")
+    with streamed(database, runs, own_registry, topic_prefix) as walstream:
+        with (
+            Reader(kafka.bootstrap, topic_prefix, raw) as reader,
+            Rows(database.dsn) as rows,
+        ):
+            reader.until(bool)
+            own_registry.kill()
+            if changes:
+                database.execute("ALTER TABLE t ADD w int")
+                rows.wait_for_more(20)
+                walstream.until("waiting for the schema registry")
+            known = len(reader.read())
+            end = time.monotonic() + away_s
+            wait_until(
+                lambda: time.monotonic() > end, away_s + 10, "it was away so long"
+            )
+            walstream.kill()  # what it knows, it knows at the next start, too
+            walstream.start()
+            walstream.streaming()
+            if changes:
+                walstream.until("waiting for the schema registry")
+            else:
+                reader.until(lambda found: len(found) > known)
+            own_registry.start()
+            if changes:
+                walstream.until("the schema registry answers")
             rows.wait_for_more(20)
-            walstream.until("waiting for the schema registry")
-        known = len(reader.read())
-        end = time.monotonic() + away_s
-        wait_until(lambda: time.monotonic() > end, away_s + 10, "it was away so long")
-        walstream.kill()  # what it knows, it knows at the next start, too
-        walstream.start()
-        walstream.streaming()
-        if changes:
-            walstream.until("waiting for the schema registry")
-        else:
-            reader.until(lambda found: len(found) > known)
-        own_registry.start()
-        if changes:
-            walstream.until("the schema registry answers")
-        rows.wait_for_more(20)
-        rows.leaving.set()
+        # the last transactions have ended, so that the table stands still
         verify(database, kafka, own_registry.url, topic_prefix)
