@@ -1,6 +1,6 @@
 """A sink's producers, built for the sizes that its topics take."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from walstream.config.librdkafka import ClientProperties
@@ -30,18 +30,18 @@ class ProducerFit:
         meter: SinkMeter,
         given: ClientProperties,
         transactions: DeliveredTransactions | None = None,
-        find: Callable[[str], Topic] | None = None,
+        known: Callable[[], Mapping[str, Topic]] | None = None,
     ) -> None:
         """`given` are the operator's properties, and the share of the memory.
 
-        With `transactions` there is one alone, which writes in Kafka's; `find` returns
-        the topic of their positions, once it is open.
+        With `transactions` there is one alone, which writes in Kafka's; `known` returns
+        the topics, that of their positions among them, once it is open.
         """
         self._name = name
         self._meter = meter
         self._given = given
         self._transactions = transactions
-        self._find = find
+        self._known = known
         self._properties: ClientProperties = given  # of one of the producers
         self._limits = (0, 0)
 
@@ -59,8 +59,8 @@ class ProducerFit:
 
     def _maker(self, properties: ClientProperties) -> Callable[[], OrderedProducer]:
         hurry = hurries(self._given)
-        transactions, find = self._transactions, self._find
-        if transactions is None or find is None:
+        transactions, known = self._transactions, self._known
+        if transactions is None or known is None:
             return partial(
                 OrderedProducer, self._name, properties, self._meter, hurries=hurry
             )
@@ -73,7 +73,8 @@ class ProducerFit:
             given=self._given,
             client=client_properties(self._given),
             book=transactions,
-            positions=partial(find, transactions.plan.topic),
+            positions=partial(_topic, known, transactions.plan.topic),
+            written=partial(_partitions, known),
         )
 
     def check(self, limits: tuple[int, int]) -> None:
@@ -86,3 +87,11 @@ class ProducerFit:
             self._properties, largest, self._limits[1]
         ):
             raise Restart("max.message.bytes of a topic changed")
+
+
+def _topic(known: Callable[[], Mapping[str, Topic]], name: str) -> Topic:
+    return known()[name]
+
+
+def _partitions(known: Callable[[], Mapping[str, Topic]]) -> dict[str, int]:
+    return {name: topic.partitions for name, topic in known().items()}

@@ -156,6 +156,13 @@ def _named(record: TopicRecord, headers: Mapping[str, bytes]) -> _Named | None:
     return _UNNAMED if seq_id >> CHUNK_BITS else _at(record, lsn, seq_id)
 
 
+def name_of(record: TopicRecord) -> tuple[Lsn, int] | None:
+    """Return the name of a stream's op; None: the record does not tell one."""
+    headers = {name: text for name, text in record.headers if text is not None}
+    named = _named(record, headers)
+    return (named.lsn, named.seq_id) if named is not None and named.streams else None
+
+
 def _op(record: TopicRecord) -> ReplicationOp | None:
     try:
         return decode(record.value or b"")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AdminClient,
     OffsetSpec,
@@ -15,13 +15,17 @@ from walstream.kafka.errors import failure
 
 _TIMEOUT_S: Final = 10.0
 _REFRESH_S: Final = 0.5
+_LEVELS: Final = IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED
 
 
-def ends(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, list[int]]:
+def ends(
+    admin: AdminClient, partitions: Mapping[str, int], *, stable: bool = False
+) -> dict[str, list[int]]:
     """Return the offset behind the last record of each partition, from the first on.
 
     `partitions` is how many each topic has. What was acknowledged to a producer with
-    acks=all is below. Raises a WalstreamError where a broker does not say.
+    acks=all is below. The `stable` end is not behind the begin of a transaction that
+    is open. Raises a WalstreamError where a broker does not say.
     """
     if not partitions:
         return {}
@@ -33,6 +37,7 @@ def ends(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, list[in
             for number in range(count)
         },
         request_timeout=_TIMEOUT_S,
+        isolation_level=_LEVELS[stable],
     )
     found = {name: [0] * count for name, count in partitions.items()}
     for one, answer in asked.items():

@@ -1,6 +1,6 @@
 """The part of a Kafka sink below its records: producers and topics."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from walstream.config.librdkafka import ClientProperties
@@ -50,7 +50,7 @@ class TopicSink:
         self._outboxes: ProducerPool | None = None
         self._transactions = transactions
         self._fit = ProducerFit(
-            rules.name, rules.meter, producer, transactions, self._find
+            rules.name, rules.meter, producer, transactions, self._known
         )
         self._delivered = DeliveredRecords(rules.name, rules.meter, topics.disown)
         self._clock = TurnClock()
@@ -131,8 +131,8 @@ class TopicSink:
         if self._ids is not None:
             self._ids.close()
 
-    def _find(self, topic: str) -> Topic:
-        return self._topics.known[topic]
+    def _known(self) -> Mapping[str, Topic]:
+        return self._topics.known
 
     def _outbox_of(self, topic: str) -> OrderedProducer:
         if self._outboxes is None:

@@ -9,7 +9,7 @@ aborted, and it can commit nothing more.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
@@ -20,12 +20,12 @@ from confluent_kafka import KafkaException
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient
 from walstream.kafka.errors import failure
-from walstream.kafka.fencing import answered, successor
+from walstream.kafka.fencing import answered
 from walstream.kafka.ordered_producer import Alone, OrderedProducer
-from walstream.kafka.position_reader import read_position
 from walstream.kafka.topic import Topic
 from walstream.kafka.transaction_batch import TransactionBatch, TransactionShare
 from walstream.kafka.transaction_plan import PositionBook
+from walstream.kafka.transaction_start import TransactionStart
 from walstream.pipeline.ledger import Counted
 from walstream.records.record_size import Headers
 from walstream.telemetry import runtime
@@ -54,11 +54,12 @@ class TransactionalProducer(OrderedProducer):
         client: ClientProperties,
         book: PositionBook,
         positions: Callable[[], Topic],
+        written: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         """Fence those before, and read what they committed, in a thread.
 
         `given` are the operator's properties, `client` a reader's; `positions` returns
-        the topic of positions.
+        the topic of positions, `written` how many partitions those of ops have.
         """
         self._plan = plan = book.plan
         super().__init__(sink, properties, meter, hurries=hurries)
@@ -67,6 +68,7 @@ class TransactionalProducer(OrderedProducer):
         self._client = client
         self._book = book
         self._positions = positions
+        self._written = written
         self._part_after_s = plan.timeout_ms / 2000
         self._closing = runtime.event()
         self._batch = TransactionBatch()
@@ -89,13 +91,8 @@ class TransactionalProducer(OrderedProducer):
         return len(self._producer) + len(self._batch.shares)
 
     def _open(self) -> bytes | None:
-        stopped = self._closing.is_set
-        for name in self._plan.others:
-            other = successor(self._given, name)
-            answered("fencing", other.init_transactions, stopped)
-        answered("beginning transactions", self._producer.init_transactions, stopped)
-        plan = self._plan
-        return read_position(self._client, plan.topic, plan.key, stopped)
+        start = TransactionStart(self._producer, self._plan, self._given, self._client)
+        return start.open(self._written, self._closing.is_set)
 
     def serve(self, *, busy: bool = False) -> bool:
         """Do as any producer does; end the Kafka transaction when it is time."""

@@ -1,0 +1,207 @@
+"""A transaction that its coordinator ended, and that stays open in a partition.
+
+As Kafka leaves it where a partition has no leader at that moment (KAFKA-20734).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AdminClient,
+    NewTopic,
+    OffsetSpec,
+)
+
+from tests.integration.test_transactional import system
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import SINK
+from tests.support.servers.second_broker import SecondBroker
+from walstream.testing.servers import LocalKafka
+
+pytestmark = pytest.mark.fault
+
+_TABLE = "CREATE TABLE t (id int PRIMARY KEY)"
+_LEFT_OUT = "Couldn't find leader endpoint"
+_ENDED = "Kafka left an aborted transaction open"
+_PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def database(newest_postgres: PostgresServer) -> Iterator[Database]:
+    with temporary_database(newest_postgres) as made:
+        yield made
+
+
+class Cluster:
+    """Two brokers; the first coordinates transactions, and has topics of its own."""
+
+    def __init__(self, first: LocalKafka, second: LocalKafka) -> None:
+        self.first = first
+        self.second = second
+        self._admin = AdminClient(
+            {"bootstrap.servers": first.bootstrap, "log_level": 0}
+        )
+
+    def create(self, topics: Mapping[str, int], partitions: int) -> None:
+        """Create topics, all of each on one broker."""
+        made = [
+            NewTopic(name, partitions, replica_assignment=[[broker]] * partitions)
+            for name, broker in topics.items()
+        ]
+        for one in self._admin.create_topics(made).values():
+            one.result(30)
+
+    def ends(self, topic: str, partitions: int, level: IsolationLevel) -> list[int]:
+        """Return the ends of partitions; wait for brokers that know their leaders."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # theirs
+        asked = {TopicPartition(topic, one): latest for one in range(partitions)}
+        found: list[int] = []
+
+        def answered() -> bool:
+            futures = self._admin.list_offsets(asked, isolation_level=level)
+            try:
+                found[:] = [one.result(30).offset for one in futures.values()]
+            except KafkaException:
+                self._admin.list_topics(timeout=10)  # else it asks a former leader
+                return False
+            return True
+
+        wait_until(answered, _PATIENCE_S, "the ends are known")
+        return found
+
+    def open_partitions(self, topic: str, partitions: int) -> int:
+        """Count those where a transaction is open."""
+        ends = self.ends(topic, partitions, IsolationLevel.READ_UNCOMMITTED)
+        stable = self.ends(topic, partitions, IsolationLevel.READ_COMMITTED)
+        return sum(one < other for one, other in zip(stable, ends, strict=True))
+
+    def abort_without_markers(self, topic: str, partitions: int, name: str) -> None:
+        """Let the coordinator abort a transaction while the second broker is dead."""
+        self.second.kill()
+        wait_until(
+            lambda: not self.have_leaders(topic), _PATIENCE_S, "it has no leader"
+        )
+        fence(self.first, name)
+        wait_until(
+            lambda: _LEFT_OUT in self.first.log.read_text("utf-8"),
+            _PATIENCE_S,
+            "the coordinator leaves out partitions",
+        )
+        self.second.start()
+        wait_until(lambda: self.have_leaders(topic), _PATIENCE_S, "leaders are back")
+        assert self.open_partitions(topic, partitions) == partitions
+
+    def have_leaders(self, topic: str) -> bool:
+        found = self._admin.list_topics(topic, timeout=10).topics[topic].partitions
+        return all(one.leader >= 0 for one in found.values())
+
+
+def producer(kafka: LocalKafka, name: str) -> Producer:
+    properties = {
+        "bootstrap.servers": kafka.bootstrap,
+        "transactional.id": name,
+        "log_level": 0,
+    }
+    made = Producer(properties)
+    made.init_transactions(30)
+    return made
+
+
+def fence(kafka: LocalKafka, name: str) -> None:
+    """Let the coordinator abort what a producer before has open."""
+    producer(kafka, name)
+
+
+@contextmanager
+def cluster(own_kafka: OwnKafka) -> Iterator[Cluster]:
+    first = own_kafka()
+    fence(first, "any")  # now coordinators have their topic, on the first broker alone
+    with SecondBroker(first) as second:
+        yield Cluster(first, second)
+
+
+def sink_of(kafka: LocalKafka, told: str) -> dict[str, Any]:
+    return {
+        "delivery": "transactional",
+        "commit_interval": "3s",
+        "positions_topic": told,
+        "producer": {
+            "bootstrap.servers": kafka.bootstrap,
+            "transaction.timeout.ms": "30000",
+        },
+    }
+
+
+@pytest.mark.takes(60)
+def test_of_an_open_transaction_nothing_comes_twice(
+    own_kafka: OwnKafka, database: Database, runs: Runs
+) -> None:
+    """Else the next transaction there commits its records with its own."""
+    topic, told, partitions = f"{runs.prefix}public.t", f"told_{runs.prefix}", 2
+    database.execute(_TABLE)
+    with (
+        cluster(own_kafka) as brokers,
+        Reader(brokers.first.bootstrap, runs.prefix) as reader,
+    ):
+        brokers.create({topic: 2}, partitions)
+        brokers.create({told: 1}, 1)
+        with runs(database.dsn, sink=sink_of(brokers.first, told)) as walstream:
+            database.execute("INSERT INTO t SELECT generate_series(1, 20)")
+            reader.count(20)
+            level = IsolationLevel.READ_UNCOMMITTED
+            ends = brokers.ends(topic, partitions, level)
+            database.execute("INSERT INTO t SELECT generate_series(21, 40)")
+            wait_until(
+                lambda: sum(brokers.ends(topic, partitions, level)) >= sum(ends) + 20,
+                _PATIENCE_S,
+                "the records are there",
+            )
+            walstream.kill()
+            assert brokers.open_partitions(topic, partitions) == partitions
+            name = f"{walstream.slot}-{system(database)}-{SINK}-stream"
+            brokers.abort_without_markers(topic, partitions, name)
+            walstream.start().until(_ENDED)
+            database.execute("INSERT INTO t SELECT generate_series(41, 50)")
+            records = reader.count(50)
+            times = Counter(str((record.op.new or [])[0]) for record in records)
+            assert times == {f"{one}": 1 for one in range(1, 51)}
+            assert walstream.terminate() == 0
+        assert brokers.open_partitions(topic, partitions) == 0
+
+
+@pytest.mark.takes(60)
+def test_an_open_transaction_of_a_position_is_ended(
+    own_kafka: OwnKafka, database: Database, runs: Runs
+) -> None:
+    """Else a sink would wait for ever for the end of its positions."""
+    topic, told = f"{runs.prefix}public.t", f"told_{runs.prefix}"
+    database.execute(_TABLE)
+    with (
+        cluster(own_kafka) as brokers,
+        Reader(brokers.first.bootstrap, runs.prefix) as reader,
+    ):
+        brokers.create({topic: 1}, 1)
+        brokers.create({told: 2}, 1)
+        with runs(database.dsn, sink=sink_of(brokers.first, told)) as walstream:
+            database.execute("INSERT INTO t VALUES (1)")
+            reader.count(1)
+            assert walstream.terminate() == 0
+            name = f"{walstream.slot}-{system(database)}-{SINK}-stream"
+            late = producer(brokers.first, name)
+            late.begin_transaction()
+            late.produce(told, b"{}", name.encode(), 0)
+            assert late.flush(30) == 0
+            brokers.abort_without_markers(told, 1, name)
+            walstream.start().until(_ENDED)
+            database.execute("INSERT INTO t VALUES (2)")
+            reader.count(2)
+            assert walstream.terminate() == 0
+        assert brokers.open_partitions(told, 1) == 0

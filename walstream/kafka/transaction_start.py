@@ -1,0 +1,54 @@
+"""The start of a producer of Kafka transactions: what was before it is over."""
+
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Producer
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.kafka.fencing import answered, successor
+from walstream.kafka.open_transaction import OpenTransactions
+from walstream.kafka.position_reader import read_position
+from walstream.kafka.transaction_plan import TransactionPlan
+from walstream.kafka.transaction_position import decode_position
+
+
+class TransactionStart:
+    """Fences the producers before, ends what they have open, reads their position."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        plan: TransactionPlan,
+        given: ClientProperties,
+        client: ClientProperties,
+    ) -> None:
+        """`given` are the operator's properties, `client` a reader's."""
+        self._producer = producer
+        self._plan = plan
+        self._given = given
+        self._client = client
+
+    def open(
+        self, written: Callable[[], Mapping[str, int]], stopped: Callable[[], bool]
+    ) -> bytes | None:
+        """Return the last position that was committed; None: there is none.
+
+        `written` tells the topics of stream ops, and their numbers of partitions; it is
+        called once the producers before are fenced. Raises Transient once `stopped`.
+        """
+        plan = self._plan
+        for name in plan.others:
+            other = successor(self._given, name)
+            answered("fencing", other.init_transactions, stopped)
+        answered("beginning transactions", self._producer.init_transactions, stopped)
+        still_open = OpenTransactions(self._producer, self._client, stopped)
+        still_open.end_position(plan.topic, plan.key)
+        found = read_position(self._client, plan.topic, plan.key, stopped)
+        topics = {
+            name: partitions
+            for name, partitions in written().items()
+            if name != plan.topic
+        }
+        last = decode_position(found) if found is not None else None
+        still_open.end_beyond(topics, (last.lsn, last.seq_id) if last else (0, -1))
+        return found
