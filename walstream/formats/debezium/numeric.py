@@ -99,7 +99,7 @@ def variable(lost: Lost) -> Render:
 
 
 def plain_text(text: str) -> str:
-    """Return every digit; of what is no number, Java's name."""
+    """Return every digit; a special value has its name in Java."""
     if text.replace(".", "", 1).isdecimal():  # most values
         return text
     return SPECIAL[text] if text in SPECIAL else _checked(text)
