@@ -33,6 +33,7 @@ VENDORED: Final = {
     "walstream.formats.encodings.avro.reader",
     "walstream.formats.encodings.avro.schema_reader",
     "walstream.formats.encodings.avro.values",
+    "walstream.formats.encodings.readers",
     "walstream.formats.encodings.wire",
 }
 BOTH: Final = """

@@ -20,7 +20,7 @@ def record(value: bytes | None) -> SchemaRecord:
 
 
 def test_key_and_value_stand_behind_their_ids() -> None:
-    asides = AsideEncoding("topic")
+    asides = AsideEncoding("avro", "topic")
     made = record(BEATS.value(77))
     parts = asides.parts("beats", made)
     assert [one.schema.subject for one in parts] == ["beats-key", "beats-value"]
@@ -39,4 +39,4 @@ def test_key_and_value_stand_behind_their_ids() -> None:
 
 def test_a_record_without_value_is_none_of_a_sinks_own() -> None:
     with pytest.raises(WalstreamError):
-        AsideEncoding("topic").encode("beats", record(None))
+        AsideEncoding("avro", "topic").encode("beats", record(None))
