@@ -78,20 +78,30 @@ class RegistryClient:
         if not self._told.auto_register:
             return self.lookup(schema)
         text = self._schema(schema)
+        late = False
         if self._told.compatibility and not self.has(schema.subject):
-            level = self._told.compatibility
-            self._ask(
-                schema,
-                lambda: self._client.set_compatibility(schema.subject, level=level),
-            )
+            try:
+                self._set_level(schema)
+            except SchemaUnregistered:  # Apicurio's, of NONE for what is not there yet
+                late = True
         try:
-            return self._ask(
+            number = self._ask(
                 schema, lambda: _id(self._client.register_schema(schema.subject, text))
             )
         except RegistryReadOnly:
             with contextlib.suppress(SchemaUnregistered):
                 return self.lookup(schema)  # what is there is no write
             raise
+        if late:
+            self._set_level(schema)
+        return number
+
+    def _set_level(self, schema: SubjectSchema) -> None:
+        level = self._told.compatibility
+        self._ask(
+            schema,
+            lambda: self._client.set_compatibility(schema.subject, level=level),
+        )
 
     def lookup(self, schema: SubjectSchema) -> int:
         """Return a registered schema's id; SchemaUnregistered: it is not registered."""
