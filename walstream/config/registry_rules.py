@@ -11,7 +11,7 @@ from walstream.config.registry import STOP, SUBJECT, Registry
 from walstream.config.sink import KafkaSinkConfig
 
 _SCHEMES: Final = frozenset({"http", "https"})
-_NOT_YET: Final = frozenset({"json_schema", "protobuf"})
+_NOT_YET: Final = frozenset({"protobuf"})
 _UNCHECKED: Final = frozenset({"false", "0", ""})
 
 
@@ -29,7 +29,7 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
     if sink.encoding in _NOT_YET:
         yield Problem(
             (*path, "encoding"),
-            f'"{sink.encoding}" cannot be written yet: write "avro"',
+            f'"{sink.encoding}" cannot be written yet: write "avro" or "json_schema"',
         )
         return
     if sink.format not in FORMATS:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from walstream.errors import ConfigError
-from walstream.formats.encodings.readers import AVRO
+from walstream.formats.encodings.readers import AVRO, JSON_SCHEMA
 
 if TYPE_CHECKING:
     from walstream.formats.debezium.connect import Schema
@@ -39,7 +39,8 @@ class Language:
     """Encoders of the formats `debezium` and `debezium_row`."""
     document: "Callable[[Schema], SchemaDocument]"
     fields: Callable[[str], Fields]
-    """Raises AttributeError, KeyError, TypeError or ValueError for another text."""
+    """Raises AttributeError, KeyError, TypeError, ValueError or WalstreamError for
+    another text."""
     ending: int
     """Bytes at an envelope's end that tell when it was made."""
 
@@ -65,11 +66,36 @@ def _avro_fields(text: str) -> Fields:
     return avro_fields(text)
 
 
+def _json_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
+    from walstream.formats.encodings.json_schema.record import (
+        JsonSchemaRecords,
+        JsonSchemaRowRecords,
+    )
+
+    return JsonSchemaRecords, JsonSchemaRowRecords
+
+
+def _json_document(schema: "Schema") -> SchemaDocument:
+    from walstream.formats.encodings.json_schema.document import JsonSchemaDocument
+
+    return JsonSchemaDocument(schema)
+
+
+def _json_fields(text: str) -> Fields:
+    from walstream.formats.encodings.json_schema.field_types import json_schema_fields
+
+    return json_schema_fields(text)
+
+
 LANGUAGES: Final[Mapping[str, Language]] = {
     # a byte that says that they are there, before milliseconds, microseconds and
     # nanoseconds, 6, 8 and 9 bytes long, and two more such bytes; from 2039 on one byte
     # more is compared, which is always the same
     "avro": Language(AVRO, _avro_records, _avro_document, _avro_fields, ending=26),
+    # from `"ts_ms":` on, with numbers of 13, 16 and 19 digits
+    "json_schema": Language(
+        JSON_SCHEMA, _json_records, _json_document, _json_fields, ending=75
+    ),
 }
 """By the option `encoding`."""
 

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 from walstream.errors import WalstreamError
 
 AVRO: Final = "AVRO"  # as the registry's API names it, and what it means without a word
+JSON_SCHEMA: Final = "JSON"
 
 
 class SchemaReader(Protocol):
@@ -34,8 +35,17 @@ def _avro(text: str) -> SchemaReader:
     return AvroReader(text)
 
 
-_READERS: Final[Mapping[str, Callable[[str], SchemaReader]]] = {AVRO: _avro}
-_NAMES: Final = "Avro is"
+def _json(text: str) -> SchemaReader:
+    from walstream.formats.encodings.json_schema.reader import JsonSchemaReader
+
+    return JsonSchemaReader(text)
+
+
+_READERS: Final[Mapping[str, Callable[[str], SchemaReader]]] = {
+    AVRO: _avro,
+    JSON_SCHEMA: _json,
+}
+_NAMES: Final = "Avro and JSON Schema are"
 
 
 def reader_of(kind: str | None, text: str) -> SchemaReader:

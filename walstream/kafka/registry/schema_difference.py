@@ -6,10 +6,12 @@ A registry says that a version is not compatible, and rarely why in words of col
 from collections.abc import Iterator
 from typing import Final
 
+from walstream.errors import WalstreamError
 from walstream.formats.encodings.languages import Fields, language_of_kind
 from walstream.formats.encodings.subject import SubjectSchema
 
 _MOST: Final = 10
+_OTHER_SHAPE: Final = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
 
 def differing(before: str, now: SubjectSchema) -> str:
@@ -19,7 +21,7 @@ def differing(before: str, now: SubjectSchema) -> str:
         return ""
     try:
         one, other = language.fields(before), language.fields(now.text)
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except (*_OTHER_SHAPE, WalstreamError):
         return ""
     found = list(_compared(one, other))
     more = len(found) - _MOST

@@ -119,3 +119,13 @@ def test_a_language_that_nobody_reads_is_told() -> None:
     registry.kind = "PROTOBUF"
     assert registry.shown(head(0) + b"\0").record.value == head(0) + b"\0"
     assert "PROTOBUF" in registry.told[0]
+
+
+def test_a_record_of_a_json_schema_is_its_json() -> None:
+    key = '{"type":"object","properties":{"id":{"type":"integer"}}}'
+    registry = Registry(key, key.replace('"type"', '"title":"t.Value","type"', 1))
+    registry.kind = "JSON"
+    change = registry.shown(head(1) + b'{"id": 1}', head(0) + b'{"id":2}')
+    assert (change.record.key, change.record.value) == (b'{"id":2}', b'{"id":1}')
+    assert change.content.format is Format.DEBEZIUM_ROW
+    assert registry.shown(head(1) + b"{").record.value == head(1) + b"{"

@@ -6,12 +6,12 @@ import pytest
 
 from tests.support.oracles.avro_values import said
 from tests.unit.formats.debezium.test_types import made
-from walstream.formats.debezium.connect_type import ConnectType
+from walstream.formats.debezium.connect_type import NO_NULL, ConnectType
 from walstream.formats.debezium.numeric import NO_NUMBER
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.pg_type import PgType
 from walstream.formats.debezium.types import ConnectTypes
-from walstream.formats.encodings.avro.writers import NO_NULL, int64, writer
+from walstream.formats.encodings.avro.writers import int64, writer
 
 
 def _none(reason: str) -> None:
