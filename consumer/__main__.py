@@ -233,7 +233,7 @@ def _common(verb: argparse.ArgumentParser) -> None:
         help="Debezium's placeholder of a value that was not sent",
     )
     verb.add_argument(
-        "--registry", metavar="URL", help="the schema registry of records in Avro"
+        "--registry", metavar="URL", help="the registry of records' schemas"
     )
     verb.add_argument(
         "--registry-file",

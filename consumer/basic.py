@@ -89,7 +89,7 @@ class BasicConsumer(GroupMember, BasicRoutes):
 
         `linger` is how long `handle_batch` waits for `batch` ops of a partition.
         `unavailable` is what stands in Debezium's records for an unchanged TOAST value.
-        `registry` has the schemas of records in Avro: {"url": "http://HOST:8081"}, and
+        `registry` has the schemas of records: {"url": "http://HOST:8081"}, and
         other properties of Confluent's SchemaRegistryClient.
         """
         check_batch(app, batch, linger)

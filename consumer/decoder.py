@@ -59,7 +59,7 @@ class Decoder:
             return Op(decode(value), record)
         number = schema_id(value)
         if number is not None:
-            return self._avro_op(value, number, record)
+            return self._registered_op(value, number, record)
         try:
             return self._envelope_of(value, record)
         except WalstreamError as error:
@@ -72,7 +72,7 @@ class Decoder:
         found = self._envelopes.read(value, record.key, _headers(record))
         return None if found is None else EnvelopeOp.read(found, record)
 
-    def _avro_op(
+    def _registered_op(
         self, value: bytes, number: int, record: ConsumerRecord
     ) -> EnvelopeOp | None:
         known = self._known(number)
@@ -86,7 +86,7 @@ class Decoder:
     def _known(self, number: int) -> KnownSchema:
         if self._registry is None:
             raise WalstreamError(
-                "it is in Avro, and its schema in a schema registry",
+                "its schema is in a schema registry",
                 hint='set registry={"url": "http://HOST:8081"}',
             )
         return self._registry.schema(number)
@@ -96,7 +96,7 @@ class Decoder:
         return key_names(key) if number is None else self._known(number).reader.names
 
     def as_json(self, record: ConsumerRecord, *, named: bool = False) -> ConsumerRecord:
-        """Return a record in Avro as the JSON of it; any other as it is.
+        """Return a record of a registry's schema as JSON; any other as it is.
 
         With `named`, the value has its schema's name, as Connect's converter has it.
         Raises what `op_of` raises.

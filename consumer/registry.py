@@ -1,4 +1,4 @@
-"""Schemas of records in Avro, by their ids: each is asked of the registry once.
+"""Schemas of records, by their ids: each is asked of the registry once.
 
 A registry that is away, or answers as none does, is waited for. Which records are read
 is not its say: only a schema that it does not know makes a record unreadable, and only
@@ -8,17 +8,15 @@ after it had time to learn of it from its leader.
 import logging
 import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeGuard
+from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
 from urllib.parse import unquote, urlsplit
 
 from consumer.errors import SchemasAway, SchemasRefused
 from walstream.errors import ConfigError, WalstreamError
 from walstream.formats.debezium.decode import Schemas, field_schemas
+from walstream.formats.encodings.readers import SchemaReader, reader_of
 from walstream.pipeline.backoff import Backoff
 from walstream.telemetry import runtime
-
-if TYPE_CHECKING:
-    from walstream.formats.encodings.avro.reader import AvroReader
 
 RegistryProperties = Mapping[str, object]
 """The properties of Confluent's SchemaRegistryClient: `url`, and how to log in."""
@@ -33,14 +31,13 @@ _MOST: Final = 300  # characters of what it says
 _LOGIN: Final = "basic.auth.user.info"
 _REFUSALS: Final = {401, 403}
 _NOT_FOUND: Final = 404
-_AVRO: Final = "AVRO"
 _log = logging.getLogger(__name__)
 
 
 class KnownSchema(NamedTuple):
     """The reader of one id, and the schemas of an envelope's columns."""
 
-    reader: "AvroReader"
+    reader: SchemaReader
     columns: Schemas
 
 
@@ -135,17 +132,10 @@ class SchemaRegistry:
     def _read(
         self, number: int, text: str, kind: str | None
     ) -> KnownSchema | WalstreamError:
-        # few consumers read Avro, and its modules are some
-        from walstream.formats.encodings.avro.reader import (  # noqa: PLC0415
-            AvroReader,
-        )
-
-        what = f"schema {number} of registry {self.where}"
-        if kind not in {None, "", _AVRO}:
-            return WalstreamError(f"{what} is in {kind}, where Avro is read")
         try:
-            reader = AvroReader(text)
+            reader = reader_of(kind, text)
         except WalstreamError as error:
+            what = f"schema {number} of registry {self.where}"
             return WalstreamError(f"{what}: {error.args[0]}")
         fields = reader.schema if "fields" in reader.schema else {"fields": ()}
         return KnownSchema(reader, field_schemas(fields))

@@ -1,4 +1,4 @@
-"""Records in Avro under load, while tables change and the registry dies: none is lost.
+"""Schemas change under load, and the registry dies: no record is lost.
 
 A row's number tells what it must be; a stranger reads it by the id in the record.
 """
@@ -68,12 +68,13 @@ def streamed(
     runs: Runs,
     registry: LocalRegistry,
     prefix: str,
+    encoding: str = "avro",
     **told: Any,
 ) -> Iterator[Walstream]:
     database.execute(TABLE)
     sink = {
         "format": "debezium",
-        "encoding": "avro",
+        "encoding": encoding,
         "topic": prefix + "{schema}.{table}",
         "topic_partitions": 3,
         "registry": {"url": registry.url, **told},
@@ -156,6 +157,20 @@ def test_a_storm_of_changed_columns_loses_nothing(  # noqa: PLR0913, PLR0917 - f
     with streamed(database, runs, registry, topic_prefix, **told):
         verified = partial(verify, database, kafka, registry.url, topic_prefix)
         storm(database, verified, alters, full=full)
+
+
+def test_a_storm_with_json_schema_loses_nothing(
+    database: Database,
+    runs: Runs,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    """No level takes both new columns and dropped ones there."""
+    told = {"encoding": "json_schema", "compatibility": "NONE"}
+    with streamed(database, runs, registry, topic_prefix, **told):
+        verified = partial(verify, database, kafka, registry.url, topic_prefix)
+        storm(database, verified, _STORM_SHORT, full=False)
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_without_a_registry_the_error_says_what_to_set(topic: Topic) -> None:
     topic.feed.flush()
     with topic.running(registry=None) as running:
         error = running.fails(PoisonRecord)
-    assert "it is in Avro" in str(error)
+    assert "its schema is in a schema registry" in str(error)
     assert 'registry={"url"' in str(error)
 
 

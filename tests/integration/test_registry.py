@@ -1,4 +1,4 @@
-"""Records in Avro: their schemas in a registry, which may be away, or refuse them."""
+"""Schemas of records in a registry, which may be away, or refuse them."""
 
 import json
 import shlex
@@ -46,11 +46,16 @@ def raw(value: Any) -> Any:
 def run(database: Database, runs: Runs, topic_prefix: str) -> Run:
     database.execute(TABLE)
 
-    def made(server: LocalRegistry, form: str = "debezium", **told: Any) -> Walstream:
+    def made(
+        server: LocalRegistry,
+        form: str = "debezium",
+        encoding: str = "avro",
+        **told: Any,
+    ) -> Walstream:
         source = {"backfill": "initial", **told.pop("source", {})}
         sink = {
             "format": form,
-            "encoding": "avro",
+            "encoding": encoding,
             "topic": topic_prefix + "{schema}.{table}",
             "topic_partitions": 1,
             "registry": {"url": server.url, **told.pop("registry", {})},

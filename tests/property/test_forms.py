@@ -35,6 +35,7 @@ OWN = [
     *("property/test_pgoutput.py", "property/test_pipeline.py", "property/test_op.py"),
     *("property/test_ledger.py", "property/test_stream.py", "unit/pipeline"),
     *("property/test_debezium.py", "property/test_avro.py"),
+    "property/test_json_schema.py",
     *("unit/records", "unit/formats", "unit/kafka/test_topic.py"),
     *("unit/kafka/test_sink.py", "unit/telemetry/test_meter.py", "unit/test_op.py"),
     "unit/test_row.py",

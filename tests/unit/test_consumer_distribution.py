@@ -33,6 +33,12 @@ VENDORED: Final = {
     "walstream.formats.encodings.avro.reader",
     "walstream.formats.encodings.avro.schema_reader",
     "walstream.formats.encodings.avro.values",
+    "walstream.formats.debezium.float_text",
+    "walstream.formats.debezium.numeric",
+    "walstream.formats.encodings.json_schema.conversion",
+    "walstream.formats.encodings.json_schema.reader",
+    "walstream.formats.encodings.json_schema.schema_reader",
+    "walstream.formats.encodings.readers",
     "walstream.formats.encodings.wire",
 }
 BOTH: Final = """

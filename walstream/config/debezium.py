@@ -13,7 +13,10 @@ from walstream.config.field import DistinctNames, OptionalDuration, Section
 FORMATS: Final = frozenset({"debezium", "debezium_row"})
 HEARTBEAT_TOPIC: Final = "__debezium-heartbeat"  # topics of heartbeats begin with it
 _DEFAULTS: Final = {"tombstones": True, "on_truncate": "skip"}
-_ENCODED: Final = {"adjust": "avro", "adjust_fields": "avro"}
+_SPELLED: Final = {"adjust": "avro", "adjust_fields": "avro"}
+NARROW: Final = frozenset({"avro", "protobuf"})
+"""Encodings that do not take every name."""
+Encoding = Literal["json", "avro", "json_schema", "protobuf"]
 _Adjustment = Literal["none", "avro", "avro_unicode"]
 
 
@@ -77,12 +80,12 @@ class Debezium(Section):
     adjust: _Adjustment = Field(
         default="none",
         description="Spelling of schema names: none, avro or avro_unicode "
-        "(schema.name.adjustment.mode); default of the encoding avro: avro.",
+        "(schema.name.adjustment.mode); of encodings avro and protobuf: avro.",
     )
     adjust_fields: _Adjustment = Field(
         default="none",
         description="Spelling of column names: none, avro or avro_unicode "
-        "(field.name.adjustment.mode); default of the encoding avro: avro.",
+        "(field.name.adjustment.mode); of encodings avro and protobuf: avro.",
     )
     transaction_block: bool = Field(
         default=False,
@@ -126,6 +129,6 @@ def with_defaults(table: Mapping[str, Any]) -> Mapping[str, Any]:
         del defaults["tombstones"]
     found = {**defaults, **table}
     options = table.get("debezium", {})
-    if table.get("encoding", "json") != "json" and isinstance(options, Mapping):
-        found["debezium"] = {**_ENCODED, **options}
+    if table.get("encoding") in NARROW and isinstance(options, Mapping):
+        found["debezium"] = {**_SPELLED, **options}
     return found

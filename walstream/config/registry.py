@@ -1,4 +1,4 @@
-"""[sinks.NAME.registry]: the schema registry of records in Avro."""
+"""[sinks.NAME.registry]: the registry of records' schemas."""
 
 from typing import Final, Literal
 from urllib.parse import urlsplit

@@ -5,12 +5,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from walstream.config import dsn
-from walstream.config.debezium import FORMATS
+from walstream.config.debezium import FORMATS, NARROW
 from walstream.config.problem import Problem
 from walstream.config.registry import STOP, SUBJECT, Registry
 from walstream.config.sink import KafkaSinkConfig
 
 _SCHEMES: Final = frozenset({"http", "https"})
+_NOT_YET: Final = frozenset({"protobuf"})
 _UNCHECKED: Final = frozenset({"false", "0", ""})
 
 
@@ -25,6 +26,12 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
                 "it out",
             )
         return
+    if sink.encoding in _NOT_YET:
+        yield Problem(
+            (*path, "encoding"),
+            f'"{sink.encoding}" cannot be written yet: write "avro" or "json_schema"',
+        )
+        return
     if sink.format not in FORMATS:
         yield Problem(
             (*path, "encoding"),
@@ -38,11 +45,11 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
             f'has no effect on encoding "{sink.encoding}", whose schemas are in the '
             "registry: leave it out",
         )
-    if sink.debezium.adjust == "none":
+    if sink.encoding in NARROW and sink.debezium.adjust == "none":
         yield Problem(
             (*path, "debezium", "adjust"),
-            'is "none", and names of schemas may have signs that Avro does not allow: '
-            'write "avro" or "avro_unicode"',
+            'is "none", and names of schemas may have signs that the encoding does not '
+            'allow: write "avro" or "avro_unicode"',
         )
     yield from _check_registry((*path, "registry"), sink.registry)
 

@@ -10,7 +10,12 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from walstream import plugins
-from walstream.config.debezium import HEARTBEAT_TOPIC, Debezium, with_defaults
+from walstream.config.debezium import (
+    HEARTBEAT_TOPIC,
+    Debezium,
+    Encoding,
+    with_defaults,
+)
 from walstream.config.field import (
     Duration,
     Embedded,
@@ -141,13 +146,13 @@ class KafkaSinkConfig(RoutedSink):
     kind: Literal["kafka"] = Field(
         description="Kind of the sink: kafka, log or discard."
     )
-    encoding: Literal["json", "avro"] = Field(
+    encoding: Encoding = Field(
         default="json",
-        description="Encoding of the formats debezium: json, or avro with the schemas "
-        "in a registry.",
+        description="Encoding of the formats debezium: json, or with the schemas in a "
+        "registry avro, json_schema, protobuf.",
     )
     registry: Registry = Field(
-        default=Registry(), description="Schema registry of the encoding avro."
+        default=Registry(), description="Schema registry of the encodings but json."
     )
     partitioner: Partitioner = Field(
         default="murmur2_random",

@@ -273,4 +273,5 @@ class RecordSink(TopicSink):
 def _asides(rules: SinkRules) -> "AsideEncoding":
     from walstream.kafka.registry import aside  # noqa: PLC0415 - few need it
 
-    return aside.AsideEncoding(rules.context.subjects)
+    context = rules.context
+    return aside.AsideEncoding(context.encoding, context.subjects)

@@ -10,6 +10,7 @@ from walstream.config import Config, KafkaSinkConfig, PostgresSource
 from walstream.config.reachable_topics import Feed, feeds, overlap
 from walstream.formats import DEBEZIUM
 from walstream.formats.encodings import JSON
+from walstream.formats.encodings.languages import LANGUAGES
 from walstream.kafka.delivered_tails import SinkTopics
 from walstream.kafka.producer_config import client_properties
 
@@ -36,11 +37,6 @@ _UNCOUNTED: Final[dict[str, set[str] | bool]] = {
     **dict.fromkeys(_HOW_IT_WRITES, True),
     "registry": {"client", "insecure"},
 }
-_AVRO_TIMES: Final = 26
-"""Bytes of an envelope in Avro that tell when it was made: a byte that says that they
-are there, before milliseconds, microseconds and nanoseconds, 6, 8 and 9 bytes long, and
-two more such bytes. From 2039 on one byte more is compared, which is always the same.
-"""
 _MADE: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _ALL: Final = 1 << 62
 
@@ -134,8 +130,8 @@ def _ending(config: KafkaSinkConfig) -> int:
     if config.format == "debezium_row":
         added = {one.strip().partition(":")[0] for one in config.debezium.add_fields}
         return _ALL if added & _MADE else 0
-    in_avro = config.format in DEBEZIUM and config.encoding != JSON
-    return _AVRO_TIMES if in_avro else 0
+    language = LANGUAGES.get(config.encoding)
+    return language.ending if language is not None else 0
 
 
 def _meets(one: Feed, other: Feed) -> bool:

@@ -1,10 +1,12 @@
-"""Records with a registry's schemas, read by Confluent's client and fastavro."""
+"""Records with a registry's schemas, read by Confluent's client and others' readers."""
 
 import json
+from collections.abc import Callable
 from io import BytesIO
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import fastavro
+import jsonschema
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from tests.support.oracles.topic_reader import Record
@@ -13,12 +15,38 @@ _MAGIC = b"\0"
 _HEAD = 5
 
 
+def _avro(told: Any) -> Callable[[bytes], Any]:
+    schema = fastavro.parse_schema(told)
+
+    def read(data: bytes) -> Any:
+        stream = BytesIO(data)
+        found = fastavro.schemaless_reader(stream, schema, None)
+        assert not stream.read(), "more than its schema says"
+        return found
+
+    return read
+
+
+def _json(told: Any) -> Callable[[bytes], Any]:
+    validator = jsonschema.Draft7Validator(told)
+
+    def read(data: bytes) -> Any:
+        found = json.loads(data)
+        validator.validate(found)
+        return found
+
+    return read
+
+
+_READERS: Final = {"AVRO": _avro, "JSON": _json}
+
+
 class RegisteredReader:
     """Reads keys and values as a stranger would, by the ids in them."""
 
     def __init__(self, url: str) -> None:
         self.client = SchemaRegistryClient({"url": url, "timeout": 10})
-        self._schemas: dict[int, Any] = {}
+        self._reads: dict[int, Callable[[bytes], Any]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -32,14 +60,12 @@ class RegisteredReader:
             return None
         assert data[:1] == _MAGIC, data[:20]
         number = int.from_bytes(data[1:_HEAD], "big")
-        if number not in self._schemas:
-            text = self.client.get_schema(number).schema_str
-            assert text is not None
-            self._schemas[number] = fastavro.parse_schema(json.loads(text))
-        stream = BytesIO(data[_HEAD:])
-        found = fastavro.schemaless_reader(stream, self._schemas[number], None)
-        assert not stream.read(), "more than its schema says"
-        return found
+        if number not in self._reads:
+            schema = self.client.get_schema(number)
+            assert schema.schema_str is not None
+            make = _READERS[schema.schema_type or "AVRO"]
+            self._reads[number] = make(json.loads(schema.schema_str))
+        return self._reads[number](data[_HEAD:])
 
     def value_of(self, record: Record) -> Any:
         """Return the value of a record; None of a tombstone."""

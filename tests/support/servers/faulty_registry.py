@@ -25,6 +25,8 @@ class FaultyRegistry:
     url: str = ""
     subjects: dict[str, list[int]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)  # by id, from 1 on
+    kinds: dict[str, str] = field(default_factory=dict)
+    """Languages of texts, but for Avro."""
     asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     faults: list[tuple[int, bytes, str]] = field(default_factory=list)
     """Answers of the next requests: status, body, type of the content."""
@@ -50,9 +52,9 @@ class FaultyRegistry:
             server.server_close()
             self._served = None
 
-    def register(self, subject: str, text: str) -> int:
+    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
         """Give a schema its id, as a request does."""
-        return self._register(subject, text)
+        return self._register(subject, text, kind)
 
     def answered(
         self, headers: Mapping[str, str], method: str, path: list[str], body: Any
@@ -75,7 +77,8 @@ class FaultyRegistry:
         """Answer as a registry does."""
         match method, path:
             case "POST", ["subjects", subject, "versions"]:
-                return 200, {"id": self._register(subject, body["schema"])}
+                kind = body.get("schemaType", "AVRO")
+                return 200, {"id": self._register(subject, body["schema"], kind)}
             case "POST", ["subjects", subject]:
                 number = self._number(body["schema"])
                 if number not in self.subjects.get(subject, []):
@@ -89,13 +92,15 @@ class FaultyRegistry:
                 if not rest:
                     return 200, list(range(1, len(versions) + 1))
                 told = {"subject": subject, "version": len(versions)}
-                text = self.texts[versions[-1] - 1]
-                return 200, {**told, "id": versions[-1], "schema": text}
+                return 200, {**told, "id": versions[-1], **self._told(versions[-1])}
             case "GET", ["schemas", "ids", number]:
                 if int(number) > len(self.texts):
                     return 404, {"error_code": 40403, "message": "Schema not found"}
-                return 200, {"schema": self.texts[int(number) - 1]}
-            case "PUT", ["config", _]:
+                return 200, self._told(int(number))
+            case "PUT", ["config", subject]:
+                if body["compatibility"] == "NONE" and subject not in self.subjects:
+                    # as Apicurio has it, where NONE is no rule
+                    return 404, {"error_code": 40401, "message": "no subject"}
                 return 200, body
             case "POST", ["compatibility", *_]:
                 return 200, {"is_compatible": True}
@@ -106,9 +111,16 @@ class FaultyRegistry:
     def _number(self, text: str) -> int:
         return self.texts.index(text) + 1 if text in self.texts else 0
 
-    def _register(self, subject: str, text: str) -> int:
+    def _told(self, number: int) -> dict[str, str]:
+        text = self.texts[number - 1]
+        kind = self.kinds.get(text)
+        return {"schema": text, **({"schemaType": kind} if kind is not None else {})}
+
+    def _register(self, subject: str, text: str, kind: str) -> int:
         if text not in self.texts:
             self.texts.append(text)
+            if kind != "AVRO":
+                self.kinds[text] = kind
         number = self._number(text)
         versions = self.subjects.setdefault(subject, [])
         if number not in versions:

@@ -32,7 +32,11 @@ AVRO = {"encoding": "avro", "registry": REGISTRY}
         ({}, ""),
         ({**AVRO, "format": "debezium_row"}, ""),
         ({"registry": REGISTRY}, "sinks.s.registry has no effect"),
+        ({**AVRO, "encoding": "json_schema"}, ""),
+        ({**AVRO, "encoding": "protobuf"}, "cannot be written yet"),
         ({**AVRO, "format": "op"}, "sinks.s.encoding"),
+        ({**AVRO, "encoding": "json_schema", "format": "op"}, "sinks.s.encoding"),
+        ({"encoding": "json_schema"}, "sinks.s.registry.url is missing"),
         ({"encoding": "avro"}, "sinks.s.registry.url is missing"),
         ({**AVRO, "debezium": {"schemas": True}}, "sinks.s.debezium.schemas"),
         ({**AVRO, "debezium": {"adjust": "none"}}, "sinks.s.debezium.adjust"),
@@ -76,6 +80,7 @@ def test_names_are_spelt_for_avro_unless_somebody_says_so() -> None:
         "avro_unicode"
     )
     assert sink().debezium.adjust == "none"
+    assert sink(**{**AVRO, "encoding": "json_schema"}).debezium.adjust == "none"
 
 
 @pytest.mark.parametrize(

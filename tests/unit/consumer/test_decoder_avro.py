@@ -118,7 +118,7 @@ def test_boundaries_heartbeats_and_messages_are_passed_over(bench: Bench) -> Non
 
 
 def test_without_a_registry_it_says_what_to_set() -> None:
-    with pytest.raises(WalstreamError, match="it is in Avro") as found:
+    with pytest.raises(WalstreamError, match="in a schema registry") as found:
         Decoder().op_of(record(head(1) + b"x"))
     assert "registry=" in found.value.hint
 

@@ -53,7 +53,7 @@ def test_no_option_is_forgotten() -> None:
     made = debezium_options(sink(**other), "app", "shop")
     assert made is not None
     plain = DebeziumOptions("app")
-    elsewhere = {"name", "database", "all_optional"}
+    elsewhere = {"name", "database", "all_optional", "validated"}
     same = {one.name for one in fields(plain) if one.name not in elsewhere}
     for name in same:
         assert getattr(made, name) != getattr(plain, name), name

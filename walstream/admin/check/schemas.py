@@ -110,7 +110,7 @@ def _look(
             return replace(found, repair=repair)
         if told.on_incompatible != STOP or client.fits(schema):
             return None
-        what = differing(client.latest(schema.subject) or "", schema.text)
+        what = differing(client.latest(schema.subject) or "", schema)
         said = f"the table's schema is not compatible with earlier ones: {what}"
         repair = Repair(command=relax(told, schema.subject), then="walstream run")
         refused = SchemaIncompatible(said, repair=repair)

@@ -2,7 +2,7 @@
 
 from typing import Final, get_args
 
-from walstream.admin.connector import avro_converter
+from walstream.admin.connector import registry_converter
 from walstream.admin.connector.draft import Draft
 from walstream.config.debezium import Debezium
 
@@ -35,8 +35,8 @@ _OTHER_SNAPSHOTS: Final = {
 }
 _OPERATIONS: Final = {"c": "insert", "u": "update", "d": "delete"}
 _REGISTRY: Final = (
-    "walstream writes keys and values alike, in JSON or in Avro: readers of these "
-    "topics would break; stay with Debezium, or change the readers"
+    "walstream writes keys and values alike, in JSON, in Avro or with JSON Schema: "
+    "readers of these topics would break; stay with Debezium, or change the readers"
 )
 _NULLS: Final = (
     "a null of a column with a default stays null, where Connect writes the default"
@@ -155,7 +155,7 @@ def _snapshot(draft: Draft) -> None:
 
 def converters(draft: Draft) -> None:
     """Write whether records have schemas, of what the converters say."""
-    if avro_converter.translate(draft):
+    if registry_converter.translate(draft):
         return
     schemas: dict[str, bool] = {}
     for side in ("key", "value"):

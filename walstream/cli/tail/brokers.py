@@ -19,7 +19,7 @@ class Client:
     properties: Mapping[str, object]  # librdkafka's
     topics: list[str]  # names and patterns of what the sinks can reach
     confined: Confined | None = None
-    registry: Registry | None = None  # of schemas of Avro
+    registry: Registry | None = None  # of records' schemas
 
 
 def of_brokers(brokers: str) -> Client:

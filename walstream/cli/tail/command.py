@@ -15,7 +15,6 @@ from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import echo, print_schema
 from walstream.cli.tail import json_lines
-from walstream.cli.tail.avro import AvroDecoding
 from walstream.cli.tail.brokers import Client, of_brokers, of_config
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.filter import TailFilter, nothing_named
@@ -26,6 +25,7 @@ from walstream.cli.tail.follow import (
 )
 from walstream.cli.tail.last import LastChanges
 from walstream.cli.tail.printer import Printer
+from walstream.cli.tail.schema_records import SchemaRecords
 from walstream.cli.tail.template import Template
 from walstream.config.load import has_default_file
 from walstream.config.registry import Registry
@@ -65,7 +65,7 @@ def tail(  # noqa: PLR0913 - each is an option of the command
         str | None,
         typer.Option(
             metavar="URL",
-            help="The schema registry of records in Avro. Default: the sink's.",
+            help="The registry of records' schemas. Default: the sink's.",
         ),
     ] = None,
     from_beginning: Annotated[
@@ -142,8 +142,8 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     Whereabouts(client.properties, client.confined).look(_ANSWER_S)
     with TopicReader(client.properties, _ANSWER_S) as reader:
         follower = _begin(reader, topics, client, span)
-        avro = _avro(registry, client)
-        pick = partial(_pick, TailFilter(key, table or ()), avro)
+        schemas = _schemas(registry, client)
+        pick = partial(_pick, TailFilter(key, table or ()), schemas)
         changes: Iterable[Change]
         if span.last is not None:
             changes = LastChanges(reader, follower.bounds, span.last).read(pick, ended)
@@ -212,21 +212,23 @@ def _begin(
     return follower
 
 
-def _avro(url: str | None, client: Client) -> AvroDecoding:
-    """Return what reads records in Avro, by a registry where there is one."""
+def _schemas(url: str | None, client: Client) -> SchemaRecords:
+    """Return what reads records by a registry's schemas, where there is one."""
     told = client.registry if url is None else Registry(url=url)
     tell = partial(echo, err=True)
     if told is None:
-        return AvroDecoding(None, tell)
-    # few topics are in Avro, and its libraries take a second
+        return SchemaRecords(None, tell)
+    # few topics have schemas there, and its libraries take a second
     from walstream.kafka.registry.client import RegistryClient  # noqa: PLC0415
 
-    return AvroDecoding(RegistryClient(told).text_of, tell)
+    return SchemaRecords(RegistryClient(told).schema_of, tell)
 
 
-def _pick(choice: TailFilter, avro: AvroDecoding, record: TopicRecord) -> Change | None:
+def _pick(
+    choice: TailFilter, schemas: SchemaRecords, record: TopicRecord
+) -> Change | None:
     """Return the change of a record, where it is wanted."""
-    record, named = avro.plain(record)
+    record, named = schemas.plain(record)
     if not choice.takes_record(record):
         return None
     change = read(record, named)

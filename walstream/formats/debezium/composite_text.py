@@ -75,6 +75,21 @@ def array(item: Render, delimiter: str = ",") -> Render:
     return render
 
 
+def array_without_nulls(
+    item: Render, delimiter: str, null: Callable[[], str]
+) -> Render:
+    """Return what writes an array, with what `null` returns in the place of each."""
+
+    def render(text: str) -> str:
+        parts = []
+        for one in items(text, delimiter):
+            written = "null" if one is None else item(one)
+            parts.append(null() if written == "null" else written)
+        return f"[{','.join(parts)}]"
+
+    return render
+
+
 def pairs(text: str) -> list[tuple[str, str | None]]:
     """Return the pairs of an hstore, in its order; raise ValueError for others."""
     found: list[tuple[str, str | None]] = []

@@ -15,6 +15,7 @@ RawBytes = Callable[[str], bytes | None]
 DATA: Final = "io.debezium.data."
 TIME: Final = "io.debezium.time."
 KAFKA: Final = "org.apache.kafka.connect.data."
+NO_NULL: Final = "a null in an array whose items have none in their schema"
 
 
 @dataclass(frozen=True, slots=True)

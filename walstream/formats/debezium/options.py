@@ -46,3 +46,6 @@ class DebeziumOptions:
     add_fields: tuple[str, ...] = ()  # add.fields
     add_prefix: str = "__"  # add.fields.prefix
     all_optional: bool = False  # may every column be null, whatever the catalog says?
+    validated: bool = False
+    """Are values those of their schema, where JsonConverter writes what it would not
+    read: nulls of items that have none, and maps as lists of pairs?"""

@@ -67,8 +67,11 @@ def _vector(text: str, write: Render) -> str:
     return f"[{','.join(map(write, text[1:-1].split(',')))}]"
 
 
-def sparse_vector(lost: Callable[[str], None]) -> Render:
-    """Return what writes `{1:1.5,3:2}/5`: Connect's numbers of them have 16 bits."""
+def sparse_vector(lost: Callable[[str], None], *, as_objects: bool = False) -> Render:
+    """Return what writes `{1:1.5,3:2}/5`: Connect's numbers of them have 16 bits.
+
+    The map of it is a list of pairs, or of objects of `key` and `value`.
+    """
 
     def render(text: str) -> str:
         found = _SPARSE.fullmatch(text)
@@ -80,7 +83,9 @@ def sparse_vector(lost: Callable[[str], None]) -> Render:
         entries = []
         for entry in found[1].split(",") if found[1] else ():
             index, value = entry.split(":")
-            entries.append(f"[{int(index)},{float8(value)}]")
+            key, number = int(index), float8(value)
+            pair = f'{{"key":{key},"value":{number}}}' if as_objects else ""
+            entries.append(pair or f"[{key},{number}]")
         return f'{{"dimensions":{int(found[2])},"vector":[{",".join(entries)}]}}'
 
     return render

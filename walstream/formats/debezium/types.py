@@ -6,6 +6,7 @@ table; what it returns holds a plain function.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from walstream.formats.column_type import ARRAY
@@ -25,6 +26,7 @@ from walstream.formats.debezium.connect_type import (
     BY_OID,
     DATA,
     KAFKA,
+    NO_NULL,
     SPARSE,
     TIME,
     VARIABLE,
@@ -106,9 +108,14 @@ class ConnectTypes:
         if item is None:
             return None
         known = element.oid in _OPTIONAL_ITEMS or element.name in _OPTIONAL_NAMED
-        schema = connect.array(item.schema.as_optional() if known else item.schema)
+        of_items = item.schema.as_optional() if known else item.schema
+        schema = connect.array(of_items)
         delimiter = ";" if element.oid == _BOX else ","
         render = composite_text.array(item.render, delimiter)
+        if self._options.validated and not of_items.optional:
+            render = composite_text.array_without_nulls(
+                item.render, delimiter, partial(_filled, item.empty, lost)
+            )
         placeholder = self._placeholder.array(
             element.oid,
             as_bytes=self._as_bytes,
@@ -231,7 +238,14 @@ class ConnectTypes:
 
     def sparsevec(self, _modifier: int, lost: Lost) -> ConnectType:
         empty = '{"dimensions":0,"vector":[]}'
-        return ConnectType(SPARSE, spatial.sparse_vector(lost), empty)
+        render = spatial.sparse_vector(lost, as_objects=self._options.validated)
+        return ConnectType(SPARSE, render, empty)
+
+
+def _filled(empty: str, lost: Lost) -> str:
+    """Count a null that an item cannot be, and return what stands for it."""
+    lost(NO_NULL)
+    return empty
 
 
 def _zero(scale: int) -> str:

@@ -1,8 +1,8 @@
 """Encodings of the formats `debezium` and `debezium_row`, other than JSON.
 
 A format says what a record has: a tree of Connect's schemas, and texts of PostgreSQL.
-An encoding says how its bytes are made of both, and how the tree is registered. `avro`
-has the records' writers, which are made as those of JSON are.
+An encoding says how its bytes are made of both, and how the tree is registered; its
+writers are made as those of JSON are. `languages` lists them all.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from walstream.formats import Encoder, MakeEncoder, debezium_parts, encoder_of
 from walstream.formats.context import Context
+from walstream.formats.encodings.languages import language_of
 from walstream.formats.encodings.subject import Framed, FramedPart, framed_parts
 from walstream.op import Table
 
@@ -26,21 +27,17 @@ class FramedEncoder(Encoder, Protocol):
 def encoder_in(encoding: str, name: str) -> MakeEncoder:
     """Find a format in an encoding.
 
-    Raises ConfigError where a package adds the format and cannot be loaded.
+    Raises ConfigError for another one, and where a package adds the format and cannot
+    be loaded.
     """
     if encoding == JSON:
         return encoder_of(name)
+    language = language_of(encoding)
     unwrapped = name == "debezium_row"
 
     def make(table: Table, context: Context) -> Encoder:
-        # few processes write it, and its modules are many
-        from walstream.formats.encodings.avro.record import (  # noqa: PLC0415
-            AvroRecords,
-            AvroRowRecords,
-        )
-
         options, turn = debezium_parts(context)
-        made = AvroRowRecords if unwrapped else AvroRecords
+        made = language.records()[unwrapped]
         return made(
             table, options, turn, unwrapped=unwrapped, backfill=context.backfill
         )
@@ -54,4 +51,5 @@ def parts_of(
     """Return the parts of an encoder's records that have a schema's id."""
     if not isinstance(encoder, FramedEncoder):
         return ()
-    return framed_parts(context.subjects, topic, encoder.framed(key))
+    kind = language_of(context.encoding).kind
+    return framed_parts(context.subjects, kind, topic, encoder.framed(key))

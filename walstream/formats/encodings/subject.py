@@ -33,7 +33,7 @@ class SubjectSchema:
 
     subject: str
     text: str
-    kind: str = "AVRO"  # the registry's word for the language
+    kind: str = "AVRO"  # the registry's word for the language; its own default
 
     @cached_property
     def digest(self) -> str:
@@ -64,14 +64,18 @@ def subject_of(strategy: Strategy, topic: str, record: str, *, is_key: bool) -> 
 
 
 def framed_parts(
-    strategy: Strategy, topic: str, writers: Iterable[tuple[bool, Framed]]
+    strategy: Strategy, kind: str, topic: str, writers: Iterable[tuple[bool, Framed]]
 ) -> tuple[FramedPart, ...]:
-    """Return the parts of a table's records; of each writer, whether it is of keys."""
+    """Return the parts of a table's records; of each writer, whether it is of keys.
+
+    Their schemas are in the language of this `kind`.
+    """
     return tuple(
         FramedPart(
             SubjectSchema(
                 subject_of(strategy, topic, writer.schema.name, is_key=is_key),
                 writer.schema_text,
+                kind,
             ),
             writer,
         )

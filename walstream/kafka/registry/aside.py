@@ -6,22 +6,23 @@ They are few, and made in JSON first.
 from dataclasses import dataclass, replace
 
 from walstream.errors import WalstreamError
-from walstream.formats.encodings.avro.document import AvroDocument
+from walstream.formats.encodings.languages import SchemaDocument, language_of
 from walstream.formats.encodings.subject import FramedPart, Strategy, framed_parts
 from walstream.records.producer_record import ProducerRecord, SchemaRecord
 
 
 @dataclass(frozen=True, slots=True)
 class _Writers:
-    key: AvroDocument
-    value: AvroDocument
+    key: SchemaDocument
+    value: SchemaDocument
     parts: tuple[FramedPart, ...]
 
 
 class AsideEncoding:
-    """Writes such records of one sink in Avro."""
+    """Writes such records of one sink."""
 
-    def __init__(self, subjects: Strategy) -> None:
+    def __init__(self, encoding: str, subjects: Strategy) -> None:
+        self._language = language_of(encoding)
         self._subjects = subjects
         self._writers: dict[tuple[str, str], _Writers] = {}
 
@@ -30,7 +31,7 @@ class AsideEncoding:
         return self._of(topic, record).parts
 
     def encode(self, topic: str, record: SchemaRecord) -> ProducerRecord:
-        """Return the record in Avro, behind the ids of its schemas."""
+        """Return the record, encoded, behind the ids of its schemas."""
         writers = self._of(topic, record)
         key, value = record.key, record.value
         if key is None or value is None:
@@ -45,7 +46,9 @@ class AsideEncoding:
         key, value = record.schemas
         found = self._writers.get((topic, value.name))
         if found is None:
-            one, other = AvroDocument(key), AvroDocument(value)
-            parts = framed_parts(self._subjects, topic, [(True, one), (False, other)])
+            language = self._language
+            one, other = language.document(key), language.document(value)
+            writers = [(True, one), (False, other)]
+            parts = framed_parts(self._subjects, language.kind, topic, writers)
             found = self._writers[topic, value.name] = _Writers(one, other, parts)
         return found

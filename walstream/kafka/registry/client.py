@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from walstream.config.registry import Registry
 from walstream.config.secret import Secrets, collect
@@ -25,6 +25,13 @@ _NOT_THERE: Final = frozenset({40401, 40402, 40403})  # subject, version, schema
 _READ_ONLY: Final = 42205
 _NUMBERS: Final = {"timeout", "cache.capacity", "cache.latest.ttl.sec"}
 _OURS: Final = {"max.retries": 0}  # who asks asks again, and can be stopped meanwhile
+
+
+class RegisteredText(NamedTuple):
+    """A schema as a registry has it."""
+
+    kind: str  # its word for the language
+    text: str
 
 
 class RegistryClient:
@@ -71,20 +78,30 @@ class RegistryClient:
         if not self._told.auto_register:
             return self.lookup(schema)
         text = self._schema(schema)
+        late = False
         if self._told.compatibility and not self.has(schema.subject):
-            level = self._told.compatibility
-            self._ask(
-                schema,
-                lambda: self._client.set_compatibility(schema.subject, level=level),
-            )
+            try:
+                self._set_level(schema)
+            except SchemaUnregistered:  # Apicurio's, of NONE for what is not there yet
+                late = True
         try:
-            return self._ask(
+            number = self._ask(
                 schema, lambda: _id(self._client.register_schema(schema.subject, text))
             )
         except RegistryReadOnly:
             with contextlib.suppress(SchemaUnregistered):
                 return self.lookup(schema)  # what is there is no write
             raise
+        if late:
+            self._set_level(schema)
+        return number
+
+    def _set_level(self, schema: SubjectSchema) -> None:
+        level = self._told.compatibility
+        self._ask(
+            schema,
+            lambda: self._client.set_compatibility(schema.subject, level=level),
+        )
 
     def lookup(self, schema: SubjectSchema) -> int:
         """Return a registered schema's id; SchemaUnregistered: it is not registered."""
@@ -110,8 +127,8 @@ class RegistryClient:
             return str(found.schema.schema_str)
         return None
 
-    def text_of(self, number: int) -> str:
-        """Return the text of a schema, for who reads records of this id.
+    def schema_of(self, number: int) -> RegisteredText:
+        """Return a schema, for who reads records of this id.
 
         Raises SchemaUnregistered for an id that it does not know.
         """
@@ -119,9 +136,7 @@ class RegistryClient:
         found = self._ask(asked, lambda: self._client.get_schema(number))
         if not isinstance(found.schema_str, str):
             raise self._away("an answer without a schema")
-        if found.schema_type not in {None, "", asked.kind}:
-            raise SchemaRefused(f"schema {number} is in {found.schema_type}")
-        return found.schema_str
+        return RegisteredText(found.schema_type or asked.kind, found.schema_str)
 
     def fits(self, schema: SubjectSchema) -> bool:
         """Return whether a schema could be the subject's next version."""
@@ -190,8 +205,8 @@ class RegistryClient:
             return SchemaRefused(
                 f"subject {schema.subject!r}: registry {self.where} does not take the "
                 f"schema: {said}",
-                hint="names of tables and columns that Avro does not allow need adjust "
-                'and adjust_fields = "avro"',
+                hint="names of tables and columns that its language does not allow "
+                'need adjust and adjust_fields = "avro"',
             )
         return self._away(f"HTTP {status} {said}".strip())
 

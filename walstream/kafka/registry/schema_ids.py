@@ -231,7 +231,7 @@ class SchemaIds:
             before = self._client.latest(schema.subject)
         except WalstreamError:
             before = None
-        what = differing(before, schema.text) if before else ""
+        what = differing(before, schema) if before else ""
         said = f"; against the latest version: {what}" if what else ""
         return SchemaIncompatible(
             f"{error.args[0]}{said}",

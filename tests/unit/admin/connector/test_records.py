@@ -93,7 +93,7 @@ def test_another_encoding_is_told() -> None:
         }
     )
     assert undecided(made) == ["value.converter"]
-    assert "in JSON or in Avro" in fates(made, "value.converter")[Fate.TO_DECIDE]
+    assert "in JSON, in Avro or" in fates(made, "value.converter")[Fate.TO_DECIDE]
 
 
 def test_options_of_json() -> None:

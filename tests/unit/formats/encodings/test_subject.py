@@ -42,8 +42,10 @@ def test_a_digest_is_of_subject_and_schema() -> None:
 
 def test_an_id_is_set_in_front_of_records() -> None:
     writer = AvroEnvelope(TABLE, OPTIONS, SinkTurn())
-    parts = framed_parts("topic", "t", [(False, writer)])
-    assert [one.schema.subject for one in parts] == ["t-value"]
+    parts = framed_parts("topic", "JSON", "t", [(False, writer)])
+    assert [(one.schema.subject, one.schema.kind) for one in parts] == [
+        ("t-value", "JSON")
+    ]
     with pytest.raises(ConfigError, match="t-value"):
         set_heads(parts, {})
     set_heads(parts, {parts[0].schema.digest: 258})

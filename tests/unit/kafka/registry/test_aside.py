@@ -1,4 +1,4 @@
-"""Records of a sink's own in Avro."""
+"""Records of a sink's own, with a registry's schemas."""
 
 import json
 
@@ -20,7 +20,7 @@ def record(value: bytes | None) -> SchemaRecord:
 
 
 def test_key_and_value_stand_behind_their_ids() -> None:
-    asides = AsideEncoding("topic")
+    asides = AsideEncoding("avro", "topic")
     made = record(BEATS.value(77))
     parts = asides.parts("beats", made)
     assert [one.schema.subject for one in parts] == ["beats-key", "beats-value"]
@@ -37,6 +37,16 @@ def test_key_and_value_stand_behind_their_ids() -> None:
     assert asides.parts("beats", made) is parts  # made once
 
 
+def test_each_encoding_has_its_language() -> None:
+    asides = AsideEncoding("json_schema", "topic")
+    made = record(BEATS.value(77))
+    parts = asides.parts("beats", made)
+    assert [one.schema.kind for one in parts] == ["JSON", "JSON"]
+    for number, one in enumerate(parts):
+        one.set(number)
+    assert asides.encode("beats", made).value == head(1) + b'{"ts_ms":77}'
+
+
 def test_a_record_without_value_is_none_of_a_sinks_own() -> None:
     with pytest.raises(WalstreamError):
-        AsideEncoding("topic").encode("beats", record(None))
+        AsideEncoding("avro", "topic").encode("beats", record(None))

@@ -57,6 +57,19 @@ def test_compatibility_is_of_new_subjects_alone(server: FaultyRegistry) -> None:
     assert puts == ["/config/a%2Fb-value"]
 
 
+def test_no_compatibility_is_set_behind_the_first_version(
+    server: FaultyRegistry,
+) -> None:
+    """Apicurio knows no subject before that."""
+    with client(server, compatibility="NONE") as one:
+        assert one.id_of(SCHEMA) == 1
+    asked = [(method, path.partition("?")[0]) for method, path, _ in server.asked]
+    assert asked[-2:] == [
+        ("POST", "/subjects/a%2Fb-value/versions"),
+        ("PUT", "/config/a%2Fb-value"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("status", "code", "kind"),
     [

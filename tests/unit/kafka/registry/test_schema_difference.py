@@ -4,7 +4,12 @@ import json
 
 import pytest
 
+from walstream.formats.encodings.subject import SubjectSchema
 from walstream.kafka.registry.schema_difference import differing
+
+
+def told_of(before: str, now: str, kind: str = "AVRO") -> str:
+    return differing(before, SubjectSchema("s", now, kind))
 
 
 def row(*fields: object) -> dict[str, object]:
@@ -57,16 +62,22 @@ def test_a_difference_is_told_by_its_field(
 
     one, other = made(before), made(now)
     for wrap in (json.dumps, enveloped):
-        found = differing(wrap(one), wrap(other))
+        found = told_of(wrap(one), wrap(other))
         assert found.startswith(told) or told in found
         assert bool(found) == bool(told)
 
 
 def test_many_are_counted() -> None:
     fields = [field(f"c{number}", "int") for number in range(13)]
-    assert differing(json.dumps(row()), json.dumps(row(*fields))).endswith("and 3 more")
+    assert told_of(json.dumps(row()), json.dumps(row(*fields))).endswith("and 3 more")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"int"', '{"type":"record"}'])
 def test_what_is_not_a_record_has_none(text: str) -> None:
-    assert differing(text, text) == ""
+    assert told_of(text, text) == ""
+
+
+def test_a_language_that_nobody_knows_has_none() -> None:
+    one, other = json.dumps(row()), json.dumps(row(field("a", "int")))
+    assert told_of(one, other)
+    assert told_of(one, other, "XML") == ""

@@ -12,6 +12,7 @@ import orjson
 from walstream.formats.debezium.composite_text import items
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.debezium.connect_type import (
+    NO_NULL,
     VARIABLE,
     ConnectType,
     RawBytes,
@@ -25,7 +26,6 @@ Write = Callable[[str], bytes | None]
 """None: the value has no form, and is null."""
 Lost = Callable[[str], None]
 
-NO_NULL: Final = "a null in an array of a type that has none in Avro"
 _BITS: Final = {"int16": 15, "int32": 31, "int64": 63}
 _PLAIN_DIGITS: Final = 4000
 

@@ -8,11 +8,11 @@ from tests.support.oracles.avro_values import comparable, meant
 from tests.support.oracles.debezium_avro import read
 from walstream.errors import WalstreamError
 from walstream.formats.debezium.columns import UNSENT, TableColumns
+from walstream.formats.debezium.connect_type import NO_NULL
 from walstream.formats.debezium.numeric import NO_NUMBER
 from walstream.formats.debezium.options import UNAVAILABLE, DebeziumOptions
 from walstream.formats.encodings.avro import avro_schema
 from walstream.formats.encodings.avro.columns import AvroColumns
-from walstream.formats.encodings.avro.writers import NO_NULL
 from walstream.op import ColumnFacts, Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED, NotSent, Row
 

@@ -7,13 +7,13 @@ import pytest
 
 from tests.support.oracles.avro_values import said
 from tests.unit.formats.debezium.test_types import made
-from walstream.formats.debezium.connect_type import ConnectType
+from walstream.formats.debezium.connect_type import NO_NULL, ConnectType
 from walstream.formats.debezium.numeric import NO_NUMBER
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.pg_type import PgType
 from walstream.formats.debezium.types import ConnectTypes
 from walstream.formats.encodings.avro import primitive
-from walstream.formats.encodings.avro.writers import NO_NULL, bits_of, whole, writer
+from walstream.formats.encodings.avro.writers import bits_of, whole, writer
 
 ZONED = [
     "2026-01-02 03:04:05.678901+00",

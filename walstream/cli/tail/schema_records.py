@@ -1,4 +1,4 @@
-"""Records in Avro as those of JSON, with the schemas of a registry."""
+"""Records of a registry's schemas as those of JSON."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from walstream.errors import WalstreamError
-from walstream.formats.encodings.avro.reader import AvroReader
+from walstream.formats.encodings.readers import SchemaReader, reader_of
 from walstream.formats.encodings.wire import schema_id
 from walstream.kafka.registry.errors import (
     RegistryAway,
@@ -19,26 +19,28 @@ from walstream.kafka.topic_reader import TopicRecord
 _ANY: Final = -1
 
 
-class AvroDecoding:
+class SchemaRecords:
     """Reads records by schemas that are asked for once each."""
 
     def __init__(
-        self, text_of: Callable[[int], str] | None, tell: Callable[[str], None]
+        self,
+        schema_of: Callable[[int], tuple[str, str]] | None,
+        tell: Callable[[str], None],
     ) -> None:
-        """`text_of` asks the registry, if there is one.
+        """`schema_of` asks the registry, if there is one: for language and text.
 
         `tell` hears of what cannot be read, once.
         """
-        self._text_of = text_of
+        self._schema_of = schema_of
         self._tell = tell
-        self._readers: dict[int, AvroReader | None] = {}
+        self._readers: dict[int, SchemaReader | None] = {}
         self._told: set[int] = set()
 
     def plain(self, record: TopicRecord) -> tuple[TopicRecord, bytes | None]:
         """Return a record as JSON of it, and its value with the schema's name.
 
-        What is not in Avro stays as it is, and what cannot be read. Raises RegistryAway
-        and RegistryRefused.
+        What has no schema's id stays as it is, and what cannot be read. Raises
+        RegistryAway and RegistryRefused.
         """
         key, _ = self._read(record.key)
         value, named = self._read(record.value)
@@ -59,21 +61,23 @@ class AvroDecoding:
         except WalstreamError:
             return data, data
 
-    def _reader(self, number: int) -> AvroReader | None:
-        if self._text_of is None:
-            self._say(_ANY, "--registry URL reads those in Avro")
+    def _reader(self, number: int) -> SchemaReader | None:
+        if self._schema_of is None:
+            self._say(_ANY, "--registry URL reads them")
             return None
         if number not in self._readers:
             try:
-                self._readers[number] = self._made(number, self._text_of)
+                self._readers[number] = self._made(number, self._schema_of)
             except SchemaUnregistered:  # a registry's follower may learn of it yet
                 self._say(number, "the registry does not know it")
                 return None
         return self._readers[number]
 
-    def _made(self, number: int, text_of: Callable[[int], str]) -> AvroReader | None:
+    def _made(
+        self, number: int, schema_of: Callable[[int], tuple[str, str]]
+    ) -> SchemaReader | None:
         try:
-            return AvroReader(text_of(number))
+            return reader_of(*schema_of(number))
         except (RegistryAway, RegistryRefused, SchemaUnregistered):
             raise
         except WalstreamError as error:

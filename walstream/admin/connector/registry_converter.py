@@ -1,4 +1,4 @@
-"""Avro converters of Confluent and of Apicurio: their registry as walstream's."""
+"""Converters of Confluent and of Apicurio: encoding and registry as walstream's."""
 
 import re
 from collections.abc import Mapping
@@ -7,9 +7,15 @@ from typing import Final
 from walstream.admin.connector.draft import Draft
 
 CONFLUENT: Final = "io.confluent.connect.avro.AvroConverter"
+CONFLUENT_JSON: Final = "io.confluent.connect.json.JsonSchemaConverter"
 APICURIO: Final = "io.apicurio.registry.utils.converter.AvroConverter"
 SIDES: Final = ("key.converter", "value.converter")
-_URLS: Final = {CONFLUENT: "schema.registry.url", APICURIO: "apicurio.registry.url"}
+_CONVERTERS: Final = {
+    CONFLUENT: ("avro", "schema.registry.url"),
+    CONFLUENT_JSON: ("json_schema", "schema.registry.url"),
+    APICURIO: ("avro", "apicurio.registry.url"),
+}
+"""Their encodings, and the option that names a registry."""
 _REGISTERS: Final = frozenset(
     {"auto.register.schemas", "apicurio.registry.auto-register"}
 )
@@ -25,28 +31,33 @@ _AS_CONFLUENTS: Final = (
 )
 _LOGINS: Final = ("basic.auth", "bearer.auth", "schema.registry.ssl", "apicurio.auth")
 _LOGIN: Final = "write the login in [sinks.kafka.registry.client]"
-_AVRO: Final = 'encoding = "avro"'
+_DECIMAL: Final = (
+    "walstream writes decimals in base64, as it does without this option, and says so "
+    "in the schema"
+)
 
 
 def translate(draft: Draft) -> bool:
-    """Write encoding and registry; False: keys or values are not in Avro."""
+    """Write encoding and registry; False: keys or values have another converter."""
     names = {draft.get(side) for side in SIDES}
-    if len(names) != 1 or not names & _URLS.keys():
+    if len(names) != 1 or not names & _CONVERTERS.keys():
         return False
     (name,) = names
-    draft.tables["sink"]["encoding"] = "avro"
+    encoding, url = _CONVERTERS[name]
+    draft.tables["sink"]["encoding"] = encoding
+    became = f'encoding = "{encoding}"'
     remark = _AS_CONFLUENTS if name == APICURIO else ""
     for side in SIDES:
-        draft.became(side, _AVRO, remark)
+        draft.became(side, became, remark)
         for key in draft.file.entries:
             if key.startswith(f"{side}."):
-                _option(draft, key, key.removeprefix(f"{side}."), _URLS[name])
+                _option(draft, key, key.removeprefix(f"{side}."), url, became)
     if not draft.tables["registry"].get("url"):
-        draft.decide(SIDES[1], f"no {_URLS[name]}: write the registry's url")
+        draft.decide(SIDES[1], f"no {url}: write the registry's url")
     return True
 
 
-def _option(draft: Draft, key: str, option: str, url: str) -> None:
+def _option(draft: Draft, key: str, option: str, url: str, became: str) -> None:
     value = draft.get(key)
     if option == url:
         _url(draft, key, value)
@@ -57,7 +68,12 @@ def _option(draft: Draft, key: str, option: str, url: str) -> None:
     elif option.startswith(_LOGINS):
         draft.decide(key, _LOGIN)
     elif option in {"apicurio.registry.as-confluent", "enhanced.avro.schema.support"}:
-        draft.became(key, _AVRO)
+        draft.became(key, became)
+    elif option == "decimal.format":
+        if value.lower() == "base64":
+            draft.became(key, became)
+        else:
+            draft.decide(key, _DECIMAL)
     else:
         draft.decide(key, "walstream has no such option of a converter")
 

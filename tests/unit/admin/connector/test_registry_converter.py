@@ -1,13 +1,17 @@
-"""Converters to Avro become an encoding and a registry."""
+"""Converters with a registry become an encoding and that registry."""
 
 import tomllib
 
 import pytest
 
 from tests.support.connector import fates, translated, undecided
-from walstream.admin.connector.avro_converter import APICURIO, CONFLUENT
 from walstream.admin.connector.document import write
 from walstream.admin.connector.draft import Draft, Fate
+from walstream.admin.connector.registry_converter import (
+    APICURIO,
+    CONFLUENT,
+    CONFLUENT_JSON,
+)
 
 
 def both(name: str, **options: str) -> dict[str, str]:
@@ -61,6 +65,22 @@ def test_apicurios_converter(path: str) -> None:
     url = "http://localhost:8080/apis/ccompat/v7"
     assert made.tables["registry"]["url"] == url
     assert "as-confluent" in fates(made, "value.converter")[Fate.TRANSLATED]
+
+
+def test_confluents_converter_to_json_schema() -> None:
+    told = both(CONFLUENT_JSON, schema_registry_url="http://localhost:8081")
+    told["value.converter.decimal.format"] = "NUMERIC"
+    told["key.converter.decimal.format"] = "BASE64"
+    told["value.converter.object.additional.properties"] = "false"
+    made = draft_of(told)
+    sink = tomllib.loads(written(made))["sinks"]["kafka"]
+    assert sink["encoding"] == "json_schema"
+    assert sink["registry"]["url"] == "http://localhost:8081"
+    assert undecided(made) == [
+        "value.converter.decimal.format",
+        "value.converter.object.additional.properties",
+    ]
+    assert "json_schema" in fates(made, "key.converter")[Fate.TRANSLATED]
 
 
 def test_what_an_operator_has_to_decide() -> None:

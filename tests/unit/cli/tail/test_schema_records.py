@@ -1,4 +1,4 @@
-"""Records in Avro are shown as those of JSON."""
+"""Records of a registry's schemas are shown as those of JSON."""
 
 import json
 from base64 import b64decode
@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.oracles.debezium_avro import converted
 from tests.support.oracles.every_type import documents
-from walstream.cli.tail.avro import AvroDecoding
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.content import ContentKind, Format
 from walstream.cli.tail.json_lines import document
+from walstream.cli.tail.schema_records import SchemaRecords
 from walstream.formats.encodings.wire import head
 from walstream.kafka.registry.errors import RegistryAway, SchemaUnregistered
 from walstream.kafka.topic_reader import TopicRecord
@@ -27,15 +27,16 @@ def record(value: bytes | None, key: bytes | None = None) -> TopicRecord:
 class Registry:
     def __init__(self, *texts: str) -> None:
         self.texts = texts
+        self.kind = "AVRO"
         self.asked: list[int] = []
         self.told: list[str] = []
-        self.records = AvroDecoding(self.text_of, self.told.append)
+        self.records = SchemaRecords(self.schema_of, self.told.append)
 
-    def text_of(self, number: int) -> str:
+    def schema_of(self, number: int) -> tuple[str, str]:
         self.asked.append(number)
         if number >= len(self.texts):
             raise SchemaUnregistered("subject 'of id' does not have it")
-        return self.texts[number]
+        return self.kind, self.texts[number]
 
     def shown(self, value: bytes | None, key: bytes | None = None) -> Change:
         return read(*self.records.plain(record(value, key)))
@@ -98,7 +99,7 @@ def test_what_cannot_be_read_is_shown_as_bytes_and_told_once() -> None:
 
 def test_without_a_registry_it_is_told_once_how_to_name_one() -> None:
     told: list[str] = []
-    records = AvroDecoding(None, told.append)
+    records = SchemaRecords(None, told.append)
     for one in (record(b"{}"), record(head(1) + b"x"), record(head(2))):
         assert records.plain(one) == (one, one.value)
     (said,) = told
@@ -106,8 +107,25 @@ def test_without_a_registry_it_is_told_once_how_to_name_one() -> None:
 
 
 def test_a_registry_that_is_away_ends_it() -> None:
-    def away(_: int) -> str:
+    def away(_: int) -> tuple[str, str]:
         raise RegistryAway("away")
 
     with pytest.raises(RegistryAway):
-        AvroDecoding(away, print).plain(record(head(0) + b"x"))
+        SchemaRecords(away, print).plain(record(head(0) + b"x"))
+
+
+def test_a_language_that_nobody_reads_is_told() -> None:
+    registry = Registry('syntax = "proto3";')
+    registry.kind = "PROTOBUF"
+    assert registry.shown(head(0) + b"\0").record.value == head(0) + b"\0"
+    assert "PROTOBUF" in registry.told[0]
+
+
+def test_a_record_of_a_json_schema_is_its_json() -> None:
+    key = '{"type":"object","properties":{"id":{"type":"integer"}}}'
+    registry = Registry(key, key.replace('"type"', '"title":"t.Value","type"', 1))
+    registry.kind = "JSON"
+    change = registry.shown(head(1) + b'{"id": 1}', head(0) + b'{"id":2}')
+    assert (change.record.key, change.record.value) == (b'{"id":2}', b'{"id":1}')
+    assert change.content.format is Format.DEBEZIUM_ROW
+    assert registry.shown(head(1) + b"{").record.value == head(1) + b"{"

@@ -1,4 +1,4 @@
-"""Killed in any way, a sink in Avro sends no record twice, and leaves none out."""
+"""Killed in any way, a sink of a registry's sends none twice, and leaves none out."""
 
 import os
 import random
@@ -33,6 +33,8 @@ SINKS: dict[str, dict[str, Any]] = {
     "debezium_row": {"format": "debezium_row"},
     "added": {"format": "debezium_row", "debezium": {"add_fields": _ADDED}},
     "transactional": {"format": "debezium", "delivery": "transactional"},
+    "json_schema": {"format": "debezium", "encoding": "json_schema"},
+    "json_schema_row": {"format": "debezium_row", "encoding": "json_schema"},
 }
 
 

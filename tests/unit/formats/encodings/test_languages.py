@@ -1,0 +1,53 @@
+"""The list of encodings, and what each of them has."""
+
+from typing import get_args
+
+import pytest
+
+from walstream.config.debezium import Encoding
+from walstream.errors import ConfigError
+from walstream.formats.context import Context
+from walstream.formats.debezium import DebeziumOptions, HeartbeatRecords
+from walstream.formats.encodings import JSON, FramedEncoder, encoder_in, parts_of
+from walstream.formats.encodings.languages import (
+    LANGUAGES,
+    language_of,
+    language_of_kind,
+)
+from walstream.formats.encodings.readers import reader_of
+from walstream.formats.encodings.wire import head
+from walstream.op import Table
+
+TABLE = Table("public", "t", ("id", "v"), (0,), (23, 25))
+
+
+@pytest.mark.parametrize("encoding", [*LANGUAGES])
+@pytest.mark.parametrize("name", ["debezium", "debezium_row"])
+def test_each_has_writers_fields_and_a_reader(encoding: str, name: str) -> None:
+    language = language_of(encoding)
+    context = Context(encoding=encoding)
+    encoder = encoder_in(encoding, name)(TABLE, context)
+    assert isinstance(encoder, FramedEncoder)
+    for part in parts_of(encoder, "t", (0,), context):
+        assert part.schema.kind == language.kind
+        assert {"id"} <= language.fields(part.schema.text).keys()
+        assert reader_of(language.kind, part.schema.text).schema["type"] == "struct"
+
+
+@pytest.mark.parametrize("encoding", [*LANGUAGES])
+def test_each_writes_documents_that_its_reader_reads(encoding: str) -> None:
+    language, beats = language_of(encoding), HeartbeatRecords(DebeziumOptions("app"))
+    document = language.document(beats.schemas[1])
+    document.head = head(7)
+    written = document.write(beats.value(5))
+    assert written.startswith(head(7))
+    assert reader_of(language.kind, document.schema_text).read(written) == {"ts_ms": 5}
+
+
+def test_all_that_can_be_configured_are_there_but_what_comes_later() -> None:
+    assert {*get_args(Encoding)} - {JSON, "protobuf"} == {*LANGUAGES}
+    kinds = [one.kind for one in LANGUAGES.values()]
+    assert [language_of_kind(one) for one in kinds] == [*LANGUAGES.values()]
+    assert language_of_kind("XML") is None
+    with pytest.raises(ConfigError, match="xml"):
+        language_of("xml")

@@ -1,0 +1,116 @@
+"""Encodings whose schemas a registry has, and what writes each: the one list of them.
+
+What is needed is imported when it is: few processes write any, and none all. What reads
+them is in `readers`, which consumers have without this.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from walstream.errors import ConfigError
+from walstream.formats.encodings.readers import AVRO, JSON_SCHEMA
+
+if TYPE_CHECKING:
+    from walstream.formats.debezium.connect import Schema
+    from walstream.formats.debezium.record import DebeziumRecords
+
+Fields = Mapping[str, tuple[str, bool]]
+"""Type of each column of a row, for people, and whether it has a default."""
+
+
+class SchemaDocument(Protocol):
+    """Writes records, or keys, of one schema, of their JSON: those that are rare."""
+
+    schema: "Schema"
+    schema_text: str
+    head: bytes
+
+    def write(self, payload: bytes) -> bytes:
+        """Write a record whose JSON this is; raise ValueError for another type's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Parts of an encoding."""
+
+    kind: str  # the registry's word for it: schemaType
+    records: "Callable[[], tuple[type[DebeziumRecords], type[DebeziumRecords]]]"
+    """Encoders of the formats `debezium` and `debezium_row`."""
+    document: "Callable[[Schema], SchemaDocument]"
+    fields: Callable[[str], Fields]
+    """Raises AttributeError, KeyError, TypeError, ValueError or WalstreamError for
+    another text."""
+    ending: int
+    """Bytes at an envelope's end that tell when it was made."""
+
+
+# ruff: noqa: PLC0415 - few processes need any of them
+
+
+def _avro_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
+    from walstream.formats.encodings.avro.record import AvroRecords, AvroRowRecords
+
+    return AvroRecords, AvroRowRecords
+
+
+def _avro_document(schema: "Schema") -> SchemaDocument:
+    from walstream.formats.encodings.avro.document import AvroDocument
+
+    return AvroDocument(schema)
+
+
+def _avro_fields(text: str) -> Fields:
+    from walstream.formats.encodings.avro.field_types import avro_fields
+
+    return avro_fields(text)
+
+
+def _json_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
+    from walstream.formats.encodings.json_schema.record import (
+        JsonSchemaRecords,
+        JsonSchemaRowRecords,
+    )
+
+    return JsonSchemaRecords, JsonSchemaRowRecords
+
+
+def _json_document(schema: "Schema") -> SchemaDocument:
+    from walstream.formats.encodings.json_schema.document import JsonSchemaDocument
+
+    return JsonSchemaDocument(schema)
+
+
+def _json_fields(text: str) -> Fields:
+    from walstream.formats.encodings.json_schema.field_types import json_schema_fields
+
+    return json_schema_fields(text)
+
+
+LANGUAGES: Final[Mapping[str, Language]] = {
+    # a byte that says that they are there, before milliseconds, microseconds and
+    # nanoseconds, 6, 8 and 9 bytes long, and two more such bytes; from 2039 on one byte
+    # more is compared, which is always the same
+    "avro": Language(AVRO, _avro_records, _avro_document, _avro_fields, ending=26),
+    # from `"ts_ms":` on, with numbers of 13, 16 and 19 digits
+    "json_schema": Language(
+        JSON_SCHEMA, _json_records, _json_document, _json_fields, ending=75
+    ),
+}
+"""By the option `encoding`."""
+
+
+def language_of(encoding: str) -> Language:
+    """Find an encoding; raise ConfigError where it has no schemas in a registry."""
+    found = LANGUAGES.get(encoding)
+    if found is None:
+        raise ConfigError(
+            f"no schema registry has schemas of the encoding {encoding!r}",
+            hint=f"write one of {', '.join(LANGUAGES)}",
+        )
+    return found
+
+
+def language_of_kind(kind: str) -> Language | None:
+    """Find an encoding by the registry's word for it."""
+    return next((one for one in LANGUAGES.values() if one.kind == kind), None)
