@@ -7,7 +7,7 @@ import pytest
 from walstream.config.debezium import Encoding
 from walstream.errors import ConfigError
 from walstream.formats.context import Context
-from walstream.formats.debezium import DebeziumOptions, HeartbeatRecords
+from walstream.formats.debezium import DebeziumOptions, HeartbeatRecords, SinkTurn
 from walstream.formats.encodings import JSON, FramedEncoder, encoder_in, parts_of
 from walstream.formats.encodings.languages import (
     LANGUAGES,
@@ -16,7 +16,7 @@ from walstream.formats.encodings.languages import (
 )
 from walstream.formats.encodings.readers import reader_of
 from walstream.formats.encodings.wire import head
-from walstream.op import Table
+from walstream.op import Kind, ReplicationOp, Table
 
 TABLE = Table("public", "t", ("id", "v"), (0,), (23, 25))
 
@@ -51,3 +51,23 @@ def test_all_that_can_be_configured_are_there_but_what_comes_later() -> None:
     assert language_of_kind("XML") is None
     with pytest.raises(ConfigError, match="xml"):
         language_of("xml")
+
+
+@pytest.mark.parametrize("encoding", [*LANGUAGES])
+def test_an_envelopes_end_tells_when_it_was_made_and_nothing_else_does(
+    encoding: str,
+) -> None:
+    """By what stands before it, a record that Kafka has is known again."""
+    turn = SinkTurn()
+    context = Context(encoding=encoding, turn=turn)
+    encoder = encoder_in(encoding, "debezium")(TABLE, context)
+    row = ["1", "v"]
+    op = ReplicationOp(Kind.INSERT, TABLE, 7, 0, new=row, row_lsn=7, xid=1)
+    written = []
+    for nanoseconds in (1_764_000_000_123_456_789, 1_999_999_999_999_999_999):
+        turn.begin(nanoseconds)
+        written.append(encoder.encode(op))
+    one, other = written
+    ending = language_of(encoding).ending
+    assert one[:-ending] == other[:-ending]
+    assert one[-ending:] != other[-ending:]
