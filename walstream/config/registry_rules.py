@@ -11,7 +11,7 @@ from walstream.config.registry import STOP, SUBJECT, Registry
 from walstream.config.sink import KafkaSinkConfig
 
 _SCHEMES: Final = frozenset({"http", "https"})
-_NOT_YET: Final = frozenset({"protobuf"})
+_NOT_YET: Final[frozenset[str]] = frozenset()
 _UNCHECKED: Final = frozenset({"false", "0", ""})
 
 
