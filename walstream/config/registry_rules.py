@@ -11,7 +11,6 @@ from walstream.config.registry import STOP, SUBJECT, Registry
 from walstream.config.sink import KafkaSinkConfig
 
 _SCHEMES: Final = frozenset({"http", "https"})
-_NOT_YET: Final = frozenset({"protobuf"})
 _UNCHECKED: Final = frozenset({"false", "0", ""})
 
 
@@ -25,12 +24,6 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
                 'has no effect on encoding "json": write encoding = "avro", or leave '
                 "it out",
             )
-        return
-    if sink.encoding in _NOT_YET:
-        yield Problem(
-            (*path, "encoding"),
-            f'"{sink.encoding}" cannot be written yet: write "avro" or "json_schema"',
-        )
         return
     if sink.format not in FORMATS:
         yield Problem(

@@ -33,7 +33,7 @@ AVRO = {"encoding": "avro", "registry": REGISTRY}
         ({**AVRO, "format": "debezium_row"}, ""),
         ({"registry": REGISTRY}, "sinks.s.registry has no effect"),
         ({**AVRO, "encoding": "json_schema"}, ""),
-        ({**AVRO, "encoding": "protobuf"}, "cannot be written yet"),
+        ({**AVRO, "encoding": "protobuf"}, ""),
         ({**AVRO, "format": "op"}, "sinks.s.encoding"),
         ({**AVRO, "encoding": "json_schema", "format": "op"}, "sinks.s.encoding"),
         ({"encoding": "json_schema"}, "sinks.s.registry.url is missing"),
