@@ -38,6 +38,7 @@ VENDORED: Final = {
     "walstream.formats.encodings.json_schema.conversion",
     "walstream.formats.encodings.json_schema.reader",
     "walstream.formats.encodings.json_schema.schema_reader",
+    "walstream.formats.encodings.op.document",
     "walstream.formats.encodings.readers",
     "walstream.formats.encodings.wire",
 }
