@@ -21,9 +21,12 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import OwnKafka
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.walstream import Runs
+from tests.support.loads.op_record import insert
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import SINK
 from tests.support.servers.second_broker import SecondBroker
+from walstream.formats.op import OpEncoder
+from walstream.op import Table
 from walstream.testing.servers import LocalKafka
 
 pytestmark = pytest.mark.fault
@@ -83,15 +86,16 @@ class Cluster:
         stable = self.ends(topic, partitions, IsolationLevel.READ_COMMITTED)
         return sum(one < other for one, other in zip(stable, ends, strict=True))
 
-    def abort_without_markers(self, topic: str, partitions: int, name: str) -> None:
+    def abort_without_markers(self, topic: str, partitions: int, *names: str) -> None:
         """Let the coordinator abort a transaction while the second broker is dead."""
         self.second.kill()
         wait_until(
             lambda: not self.have_leaders(topic), _PATIENCE_S, "it has no leader"
         )
-        fence(self.first, name)
+        for name in names:
+            fence(self.first, name)
         wait_until(
-            lambda: _LEFT_OUT in self.first.log.read_text("utf-8"),
+            lambda: self.first.log.read_text("utf-8").count(_LEFT_OUT) == len(names),
             _PATIENCE_S,
             "the coordinator leaves out partitions",
         )
@@ -178,30 +182,36 @@ def test_of_an_open_transaction_nothing_comes_twice(
 
 
 @pytest.mark.takes(60)
-def test_an_open_transaction_of_a_position_is_ended(
+def test_an_open_transaction_is_ended_of_whichever_producer(
     own_kafka: OwnKafka, database: Database, runs: Runs
 ) -> None:
-    """Else a sink would wait for ever for the end of its positions."""
+    """One of a position lets a sink wait for ever for the end of positions."""
     topic, told = f"{runs.prefix}public.t", f"told_{runs.prefix}"
     database.execute(_TABLE)
     with (
         cluster(own_kafka) as brokers,
         Reader(brokers.first.bootstrap, runs.prefix) as reader,
     ):
-        brokers.create({topic: 1}, 1)
-        brokers.create({told: 2}, 1)
+        brokers.create({topic: 2, told: 2}, 1)
         with runs(database.dsn, sink=sink_of(brokers.first, told)) as walstream:
             database.execute("INSERT INTO t VALUES (1)")
             reader.count(1)
             assert walstream.terminate() == 0
-            name = f"{walstream.slot}-{system(database)}-{SINK}-stream"
-            late = producer(brokers.first, name)
+            sink = f"{walstream.slot}-{system(database)}-{SINK}"
+            streams, detached = f"{sink}-stream", f"{sink}-detached"
+            late = producer(brokers.first, streams)
             late.begin_transaction()
-            late.produce(told, b"{}", name.encode(), 0)
+            late.produce(told, b"{}", streams.encode(), 0)
             assert late.flush(30) == 0
-            brokers.abort_without_markers(told, 1, name)
+            late = producer(brokers.first, detached)
+            late.begin_transaction()
+            op = insert(1 << 60, 0, ["3"], Table("public", "t", ("id",)))
+            late.produce(topic, OpEncoder(op.table).encode(op), b"", 0)
+            assert late.flush(30) == 0
+            brokers.abort_without_markers(told, 1, streams, detached)
             walstream.start().until(_ENDED)
             database.execute("INSERT INTO t VALUES (2)")
             reader.count(2)
             assert walstream.terminate() == 0
         assert brokers.open_partitions(told, 1) == 0
+        assert brokers.open_partitions(topic, 1) == 0

@@ -59,7 +59,7 @@ DRIVEN_BY = {
     ),
     "walstream/kafka/transaction_start.py": (
         "fault/test_open_transactions.py: "
-        "test_an_open_transaction_of_a_position_is_ended"
+        "test_an_open_transaction_is_ended_of_whichever_producer"
     ),
     "walstream/kafka/transaction_plan.py": "unit/kafka/test_transaction_position.py",
     "walstream/kafka/transaction_check.py": (

@@ -7,7 +7,7 @@ behind it, and the next one of the same transactional.id would commit its record
 its own. Operators know them as hanging (kafka-transactions.sh find-hanging).
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -30,6 +30,7 @@ Name = tuple[int, int]
 """LSN of the commit record, and seq_id."""
 
 _LOOK_S: Final = 10.0  # a partition without a leader is to hold up nothing for longer
+_ANSWER_S: Final = 5.0  # of brokers: who closes the sink waits for it
 _AGAIN_S: Final = 0.2
 _READ_S: Final = 10.0
 _POLL_S: Final = 0.1
@@ -40,19 +41,19 @@ _log = structlog.get_logger()
 
 
 class OpenTransactions:
-    """Finds and ends those of one producer, whose `init_transactions` has returned.
+    """Finds and ends those of producers whose `init_transactions` has returned.
 
-    So nothing of it is open, as far as its coordinator knows.
+    So nothing of them is open, as far as their coordinators know.
     """
 
     def __init__(
         self,
-        producer: Producer,
+        producers: Sequence[Producer],
         client: ClientProperties,
         stopped: Callable[[], bool],
     ) -> None:
-        """`client` has a reader's properties."""
-        self._producer = producer
+        """Of all of them, what is open is judged alike; `client` is of a reader."""
+        self._producers = producers
         self._client = client
         self._stopped = stopped
 
@@ -93,8 +94,10 @@ class OpenTransactions:
         while not self._stopped():
             try:
                 # in this order: what is committed meanwhile is not taken for open
-                ends = topic_ends.ends(admin, partitions)
-                stable = topic_ends.ends(admin, partitions, stable=True)
+                ends = topic_ends.ends(admin, partitions, timeout_s=_ANSWER_S)
+                stable = topic_ends.ends(
+                    admin, partitions, stable=True, timeout_s=_ANSWER_S
+                )
             except WalstreamError as error:
                 if not error.retryable or runtime.monotonic() > deadline:
                     _log.warning(
@@ -123,7 +126,7 @@ class OpenTransactions:
             return found
         deadline = runtime.monotonic() + _READ_S
         properties = {**self._client, "isolation.level": "read_uncommitted"}
-        with TopicReader(properties) as reader:
+        with TopicReader(properties, _ANSWER_S) as reader:
             reader.assign({one: where.first for one, where in bounds.items()})
             while not reader.reached(bounds):
                 if self._stopped() or runtime.monotonic() > deadline:
@@ -135,7 +138,10 @@ class OpenTransactions:
         return found
 
     def _abort(self, places: Collection[Partition]) -> None:
-        """Abort a transaction of our own there: its marker ends the older one, too."""
+        """Abort a transaction of our own there: its marker ends the older one, too.
+
+        Nobody tells which producer's that was: each of them does.
+        """
         if not places:
             return
         _log.warning(
@@ -143,19 +149,23 @@ class OpenTransactions:
             "ended now",
             **_shown(places),
         )
+        for producer in self._producers:
+            self._abort_in(producer, places)
+
+    def _abort_in(self, producer: Producer, places: Collection[Partition]) -> None:
+        doing = "ending an open transaction"
         try:
-            self._producer.begin_transaction()
+            producer.begin_transaction()
             for one in places:
                 # of an aborted transaction: who reads what is committed never sees it
-                self._producer.produce(one.topic, None, b"", one.number)
+                producer.produce(one.topic, None, b"", one.number)
         except KafkaException as error:
-            raise failure(error.args[0], "ending an open transaction") from error
+            raise failure(error.args[0], doing) from error
         deadline = runtime.monotonic() + _SEND_S
-        while self._producer.flush(_FLUSH_S):
+        while producer.flush(_FLUSH_S):
             if self._stopped() or runtime.monotonic() > deadline:
                 break
-        abort = self._producer.abort_transaction
-        answered("ending an open transaction", abort, self._stopped)
+        answered(doing, producer.abort_transaction, self._stopped)
 
 
 def _shown(places: Collection[Partition]) -> dict[str, Any]:

@@ -19,7 +19,11 @@ _LEVELS: Final = IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED
 
 
 def ends(
-    admin: AdminClient, partitions: Mapping[str, int], *, stable: bool = False
+    admin: AdminClient,
+    partitions: Mapping[str, int],
+    *,
+    stable: bool = False,
+    timeout_s: float = _TIMEOUT_S,
 ) -> dict[str, list[int]]:
     """Return the offset behind the last record of each partition, from the first on.
 
@@ -36,13 +40,13 @@ def ends(
             for name, count in partitions.items()
             for number in range(count)
         },
-        request_timeout=_TIMEOUT_S,
+        request_timeout=timeout_s,
         isolation_level=_LEVELS[stable],
     )
     found = {name: [0] * count for name, count in partitions.items()}
     for one, answer in asked.items():
         try:
-            found[one.topic][one.partition] = answer.result(_TIMEOUT_S + 1).offset
+            found[one.topic][one.partition] = answer.result(timeout_s + 1).offset
         except KafkaException as error:
             # librdkafka would go by a former leader for minutes
             with suppress(KafkaException):

@@ -37,11 +37,12 @@ class TransactionStart:
         called once the producers before are fenced. Raises Transient once `stopped`.
         """
         plan = self._plan
-        for name in plan.others:
-            other = successor(self._given, name)
+        others = [successor(self._given, name) for name in plan.others]
+        for other in others:
             answered("fencing", other.init_transactions, stopped)
         answered("beginning transactions", self._producer.init_transactions, stopped)
-        still_open = OpenTransactions(self._producer, self._client, stopped)
+        producers = [self._producer, *others]
+        still_open = OpenTransactions(producers, self._client, stopped)
         still_open.end_position(plan.topic, plan.key)
         found = read_position(self._client, plan.topic, plan.key, stopped)
         topics = {

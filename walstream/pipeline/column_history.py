@@ -9,17 +9,15 @@ with the place from which rows were written under it, as keys are (`row_key`).
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import Final
 
 from walstream.lsn import Lsn
-from walstream.op import ColumnFacts, ReplicationOp, Table
+from walstream.op import ColumnFacts
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.root_key import Place
 from walstream.pipeline.state_document import StateDocuments
 
 _DIGEST_BYTES: Final = 12
-_TABLES_KNOWN: Final = 4096
 
 Labels = tuple[tuple[int, str | None], ...]
 """Labels of enums, each with its column's index; None: a null, to be allowed."""
@@ -155,35 +153,3 @@ def _stored(column: ColumnFacts) -> StoredColumn:
 
 def _facts(column: StoredColumn) -> ColumnFacts:
     return ColumnFacts(*[getattr(column, name) for name in _FIELDS])
-
-
-def unknown_labels(op: ReplicationOp) -> Labels:
-    """Return the labels and nulls of an op's rows that its table's facts forbid."""
-    enums, required = _enums(op.table), _required(op.table)
-    found: dict[tuple[int, str | None], None] = {}
-    for row in (op.old, op.new):
-        if row is None:
-            continue
-        for index in required:
-            if row[index] is None:
-                found[index, None] = None
-        for index, labels in enums:
-            value = row[index]
-            if isinstance(value, str) and value not in labels:
-                found[index, value] = None
-    return tuple(found)
-
-
-@lru_cache(_TABLES_KNOWN)
-def _required(table: Table) -> tuple[int, ...]:
-    """Return the columns that may hold no null, as far as the facts say."""
-    return tuple(index for index, facts in enumerate(table.facts) if facts.not_null)
-
-
-@lru_cache(_TABLES_KNOWN)
-def _enums(table: Table) -> tuple[tuple[int, frozenset[str]], ...]:
-    return tuple(
-        (index, frozenset(facts.labels))
-        for index, facts in enumerate(table.facts)
-        if facts.labels and not facts.element_oid
-    )

@@ -1,10 +1,15 @@
 """Questions about a table or a row before it is sent; nothing blocks."""
 
-from walstream.op import Kind, ReplicationOp
+from typing import Final
+
+from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.assembler import Assembler
-from walstream.pipeline.column_history import unknown_labels
+from walstream.pipeline.fact_check import FactCheck
 from walstream.pipeline.pgoutput import Relation
 from walstream.pipeline.ports import Companion
+
+_INSERT: Final = Kind.INSERT  # an enum's members are slow to look up
+_TABLES_KNOWN: Final = 4096
 
 
 class Descriptions:
@@ -13,6 +18,7 @@ class Descriptions:
     def __init__(self, companion: Companion, assembler: Assembler) -> None:
         self._companion = companion
         self._assembler = assembler
+        self._checks: dict[Table, FactCheck] = {}
 
     def describe(self, relation: Relation, xid: int) -> bool:
         """Store a Relation message with its keys and facts; False: call again."""
@@ -33,13 +39,19 @@ class Descriptions:
         return (
             not op.absent
             # a row filter makes an insert of an update that it lets in
-            or not (op.key_changed or op.kind is Kind.INSERT)
+            or not (op.key_changed or op.kind is _INSERT)
             or self._companion.complete(op)
         )
 
     def _learn_labels(self, op: ReplicationOp) -> bool:
         """Ask for facts that know an op's labels, if its table's do not."""
-        labels = unknown_labels(op)
+        table = op.table
+        check = self._checks.get(table)
+        if check is None:
+            if len(self._checks) >= _TABLES_KNOWN:
+                self._checks.clear()
+            check = self._checks[table] = FactCheck(table)
+        labels = check.unknown(op)
         if not labels:
             return True
         relation = self._assembler.relation(op)

@@ -27,6 +27,7 @@ class ConnectType:
     empty: str  # JSON of a value that is NOT NULL and was not sent
     unavailable: str | None = None  # JSON of an unchanged TOAST value; None: no form
     text: bool = False  # is each value the JSON text of just PostgreSQL's text?
+    bare: Render | None = None  # what `render` writes in quotes, if that is all it does
     raw: "RawBytes | None" = None  # of bytes: what `render` writes in base64
     item: "ConnectType | None" = None  # of an array of PostgreSQL's
     delimiter: str = ","
@@ -34,6 +35,8 @@ class ConnectType:
 
 def integer(text: str) -> str:
     """Write an integer unchanged."""
+    if text.isdigit() and text.isascii():  # most of them, without a slice
+        return text
     if not text.isdecimal() and not (text[:1] == "-" and text[1:].isdecimal()):
         raise ValueError("not an integer")
     if not text.isascii():  # digits of another script

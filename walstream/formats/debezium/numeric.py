@@ -98,13 +98,16 @@ def variable(lost: Lost) -> Render:
     return render
 
 
+def plain_text(text: str) -> str:
+    """Return every digit; a special value has its name in Java."""
+    if text.replace(".", "", 1).isdecimal():  # most values
+        return text
+    return SPECIAL[text] if text in SPECIAL else _checked(text)
+
+
 def as_text(text: str) -> str:
     """Write every digit as a text."""
-    if text.replace(".", "", 1).isdecimal():  # most values
-        return f'"{text}"'
-    if text in SPECIAL:
-        return f'"{SPECIAL[text]}"'
-    return f'"{_checked(text)}"'
+    return f'"{plain_text(text)}"'
 
 
 def as_double(text: str) -> str:

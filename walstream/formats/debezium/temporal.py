@@ -115,23 +115,23 @@ def timestamp_nanos(lost: Lost) -> Render:
     return render
 
 
-def zoned_timestamp(digits: int) -> Render:
+def zoned_timestamp(digits: int, quote: str = '"') -> Render:
     """Return what writes a timestamptz in UTC with so many decimals."""
     usual = _SECONDS_END + (digits + 1 if digits else 0) + len(_UTC)
 
     def render(text: str) -> str:
         if len(text) == usual and text[_DAY_END] == " " and text.endswith(_UTC):
             _moment(text)  # checked only
-            return f'"{text[:_DAY_END]}T{text[_DAY_END + 1 : -3]}Z"'
+            return f"{quote}{text[:_DAY_END]}T{text[_DAY_END + 1 : -3]}Z{quote}"
         if text in INFINITE_US:
-            return f'"{text}"'
+            return f"{quote}{text}{quote}"
         if text.endswith(_UTC) and text[_DAY_END : _DAY_END + 1] == " ":
             _moment(text)  # of the years 1 to 9999: checked only
             day, clock = text[: -len(_UTC)].split(" ")
             if digits:
                 whole, _, fraction = clock.partition(".")
                 clock = f"{whole}.{fraction.ljust(digits, '0')}"
-            return f'"{day}T{clock}Z"'
-        return f'"{iso_moment(micros(text), digits)}"'
+            return f"{quote}{day}T{clock}Z{quote}"
+        return f"{quote}{iso_moment(micros(text), digits)}{quote}"
 
     return render

@@ -147,7 +147,8 @@ class ConnectTypes:
             return ConnectType(Schema("double"), numeric.as_double, "0.0")
         scale = numeric.scale_of(modifier) if modifier >= 0 else 0
         if mode == "string":
-            return ConnectType(_STRING, numeric.as_text, f'"{_zero(scale)}"')
+            empty = f'"{_zero(scale)}"'
+            return ConnectType(_STRING, numeric.as_text, empty, bare=numeric.plain_text)
         if modifier < 0:
             render = numeric.variable(lost)
             return ConnectType(VARIABLE, render, render("0"))
@@ -218,7 +219,8 @@ class ConnectTypes:
         digits = modifier if modifier >= 0 else _MICROS
         schema = connect.text(f"{TIME}ZonedTimestamp")
         empty = '"1970-01-01T00:00:00Z"'
-        return ConnectType(schema, temporal.zoned_timestamp(digits), empty)
+        bare = temporal.zoned_timestamp(digits, "")
+        return ConnectType(schema, temporal.zoned_timestamp(digits), empty, bare=bare)
 
     def interval(self, _modifier: int, lost: Lost) -> ConnectType:
         if self._options.interval == "string":

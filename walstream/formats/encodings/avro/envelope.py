@@ -10,6 +10,7 @@ from walstream.formats.encodings.avro.primitive import NULL, VALUE, long, text
 from walstream.formats.encodings.avro.schema_text import avro_schema
 from walstream.formats.encodings.avro.source_block import AvroSource, origin
 from walstream.op import Kind, ReplicationOp, Table
+from walstream.row import Row
 
 _INSERT: Final = Kind.INSERT  # an enum's members are slow to look up
 _UPDATE: Final = Kind.UPDATE
@@ -53,12 +54,9 @@ class AvroEnvelope(EnvelopeEncoder):
     def encode(self, op: ReplicationOp) -> bytes:
         """Write one op of this encoder's table."""
         kind = op.kind
-        old = new = b""
-        has_old = has_new = NULL
-        if op.old is not None:
-            old, has_old = self.rows.write(op, op.old), VALUE
-        if op.new is not None:
-            new, has_new = self.rows.write(op, op.new), VALUE
+        parts = [self.head]
+        self._put_row(op, op.old, parts)
+        self._put_row(op, op.new, parts)
         if self._clock.nanoseconds != self._nanoseconds:
             self._set_clock(self._clock.nanoseconds)
         if op.snapshot:
@@ -66,7 +64,7 @@ class AvroEnvelope(EnvelopeEncoder):
             source = self._block_of.snapshot(
                 op.commit_time, op.lsn, whole=self._complete
             )
-            parts = [self.head, NULL, has_new, new, source, NULL, letter, self._ending]
+            parts += [source, NULL, letter, self._ending]
             return b"".join(parts)
         if op.lsn != self._of_lsn or op.commit_time != self._of_time:
             self._start(op)
@@ -80,25 +78,26 @@ class AvroEnvelope(EnvelopeEncoder):
             else _TRUNCATED
         )
         lsn = str(op.row_lsn).encode()
-        return b"".join(
-            [
-                self.head,
-                has_old,
-                old,
-                has_new,
-                new,
-                self._first,
-                long(len(self._sequence) + len(lsn) + 2),
-                self._sequence,
-                lsn,
-                self._middle,
-                long(op.row_lsn),
-                self._last,
-                self._place(op) if self._number else NULL,
-                letter,
-                self._ending,
-            ]
-        )
+        parts += [
+            self._first,
+            long(len(self._sequence) + len(lsn) + 2),
+            self._sequence,
+            lsn,
+            self._middle,
+            long(op.row_lsn),
+            self._last,
+            self._place(op) if self._number else NULL,
+            letter,
+            self._ending,
+        ]
+        return b"".join(parts)
+
+    def _put_row(self, op: ReplicationOp, row: Row | None, parts: list[bytes]) -> None:
+        if row is None:
+            parts.append(NULL)
+        else:
+            parts.append(VALUE)
+            self.rows.put(op, row, parts)
 
     def _start(self, op: ReplicationOp) -> None:
         """Render what the rows of a transaction share."""

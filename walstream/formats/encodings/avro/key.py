@@ -6,8 +6,7 @@ from typing import Any, Final, cast
 from walstream.formats.debezium.columns import UNREADABLE
 from walstream.formats.debezium.key import DebeziumKey
 from walstream.formats.debezium.options import DebeziumOptions
-from walstream.formats.encodings.avro import tree
-from walstream.formats.encodings.avro.columns import AvroColumns
+from walstream.formats.encodings.avro.columns import AvroColumns, AvroField
 from walstream.formats.encodings.avro.schema_text import avro_schema
 from walstream.op import Kind, ReplicationOp
 from walstream.row import NotSent
@@ -26,10 +25,14 @@ class AvroKey(DebeziumKey):
         self.head = b""
         """What stands before each key: the id that a registry gives to the text."""
         self._rows = rows
-        fields = rows.columns.key_fields
-        schemas = [fields[index][1] for index in indexes]
-        self._writers = [rows.writers[index] for index in indexes]
-        self._branches = [tree.branches(schema) for schema in schemas]
+        self._written = [
+            AvroField(
+                rows.columns.types[index],
+                rows.columns.key_fields[index][1],
+                rows.writers[index],
+            )
+            for index in indexes
+        ]
 
     def render(self, op: ReplicationOp) -> bytes | None:
         """Write the key of an op's record: of its new row, or of a deleted one."""
@@ -39,21 +42,13 @@ class AvroKey(DebeziumKey):
         parts = [self.head]
         values = cast("Sequence[Any]", row)
         for place, index in enumerate(self.indexes):
-            value = values[index]
-            written: bytes | None = None
+            field, value = self._written[place], values[index]
             if isinstance(value, NotSent):
                 raise self.unsent(op, index)
-            if value is not None:
-                try:
-                    written = self._writers[place](value)
-                except UNREADABLE:
-                    raise self._rows.refused(op, row) from None
-            before, null = self._branches[place]
-            if written is not None:
-                parts.append(before)
-                parts.append(written)
-            elif null:
-                parts.append(null)
-            else:
+            try:
+                is_there = field.put(value, parts)
+            except UNREADABLE:
+                raise self._rows.refused(op, row) from None
+            if not (is_there or field.null):
                 raise self._rows.refused(op, row)
         return b"".join(parts)

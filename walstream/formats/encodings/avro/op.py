@@ -65,7 +65,9 @@ class AvroOp:
         kind, old, new = op.kind, op.old, op.new
         if op.lsn != self._lsn:
             self._start(op.lsn)
-        rare = op.absent or op.snapshot or self._doubtful
+        rare = (
+            op.absent or op.snapshot or (self._doubtful and self._has_texts(old, new))
+        )
         word = (
             _INSERTED
             if kind is _INSERT
@@ -81,7 +83,7 @@ class AvroOp:
                 parts.append(NULL)
             else:
                 parts.append(VALUE)
-                parts.append(self.rows.write(op, known(op, row)))
+                self.rows.put(op, known(op, row) if op.absent else row, parts)
         if rare or word is _TRUNCATED:
             parts.append(self._rest(op))
         else:
@@ -115,6 +117,13 @@ class AvroOp:
             raise WalstreamError(f"an LSN of more than {_SIGN} bits: {lsn}")
         self._lsn = lsn
         self._begin = self._named + long(lsn)
+
+    def _has_texts(self, old: Row | None, new: Row | None) -> bool:
+        """Return whether a value is one that its type does not hold."""
+        columns = self._columns
+        return (new is not None and columns.has_texts(new)) or (
+            old is not None and columns.has_texts(old)
+        )
 
     def _rest(self, op: ReplicationOp) -> bytes:
         """Return the fields behind the rows."""

@@ -34,6 +34,8 @@ def writer(found: ConnectType, lost: Lost) -> Write:
     """Return what writes a type's texts, without a branch."""
     if found.text:
         return primitive.text
+    if found.bare is not None:
+        return _bare(found.bare)
     if found.item is not None:
         return _array(found, found.item, lost)
     if found.raw is not None:
@@ -45,7 +47,8 @@ def _scalar(schema: Schema, render: Render) -> Write:
     kind = schema.type
     found: Write | None = None
     if kind in _BITS:
-        found = _integer(kind) if render is integer else _number(kind, render)
+        bits = _BITS[kind]
+        found = _integer(bits) if render is integer else _number(kind, render)
     elif kind == "string":
         found = _string(render)
     elif kind == "boolean":
@@ -59,26 +62,21 @@ def _scalar(schema: Schema, render: Render) -> Write:
     return found or _from_json(schema, render)
 
 
-def int64(text: str) -> bytes:
-    """Write the text of an int8, the most frequent of all."""
+def bits_of(found: ConnectType) -> int:
+    """Return the bits of a type's integers, but the sign; 0: its values are others."""
+    return _BITS.get(found.schema.type, 0) if found.render is integer else 0
+
+
+def whole(text: str, bits: int) -> bytes:
+    """Write the text of an integer of so many bits."""
     number = int(integer(text))
-    if (number if number >= 0 else ~number) >> 63:
+    if (number if number >= 0 else ~number) >> bits:
         raise ValueError("not an integer of this size")
     return primitive.long(number)
 
 
-def _integer(kind: str) -> Write:
-    bits = _BITS[kind]
-    if kind == "int64":
-        return int64
-
-    def write(text: str) -> bytes:
-        number = int(integer(text))
-        if (number if number >= 0 else ~number) >> bits:
-            raise ValueError("not an integer of this size")
-        return primitive.long(number)
-
-    return write
+def _integer(bits: int) -> Write:
+    return lambda text: whole(text, bits)
 
 
 def _number(kind: str, render: Render) -> Write:
@@ -123,6 +121,10 @@ def _string(render: Render) -> Write:
         return primitive.text(written[1:-1])
 
     return write
+
+
+def _bare(render: Render) -> Write:
+    return lambda text: primitive.text(render(text))
 
 
 def _boolean(render: Render) -> Write:

@@ -35,6 +35,14 @@ class OpColumns(TableColumns):
     def _types_of(self, options: DebeziumOptions) -> ConnectTypes:
         return OpTypes(options)
 
+    def has_texts(self, row: Row) -> bool:
+        """Return whether `texts_of` has any."""
+        for index, doubts in self.doubts:
+            value = row[index]
+            if isinstance(value, str) and doubts(value):
+                return True
+        return False
+
     def texts_of(self, row: Row | None) -> dict[str, str]:
         """Return a row's values that their types do not hold, by column."""
         found: dict[str, str] = {}

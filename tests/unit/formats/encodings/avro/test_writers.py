@@ -1,6 +1,7 @@
 """A text of each type, in Avro as in JSON; what JSON has no form for is null."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,18 @@ from walstream.formats.debezium.numeric import NO_NUMBER
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.pg_type import PgType
 from walstream.formats.debezium.types import ConnectTypes
-from walstream.formats.encodings.avro.writers import int64, writer
+from walstream.formats.encodings.avro import primitive
+from walstream.formats.encodings.avro.writers import bits_of, whole, writer
+
+ZONED = [
+    "2026-01-02 03:04:05.678901+00",
+    "2026-01-02 03:04:05+00",
+    "2026-01-02 03:04:05.6+02:30",
+    "12026-01-02 03:04:05.678+00",
+    "0044-03-15 12:00:00+00 BC",
+    "infinity",
+    "-infinity",
+]
 
 
 def _none(reason: str) -> None:
@@ -73,8 +85,40 @@ def test_what_is_no_text_of_the_type_is_refused(oid: int, text: str) -> None:
 
 
 def test_the_most_frequent_types_have_functions_of_their_own() -> None:
-    assert writer(made(20), _none) is int64
+    assert [bits_of(made(oid)) for oid in (21, 23, 20, 26, 25)] == [15, 31, 63, 63, 0]
     assert writer(made(25), _none) is writer(made(1043), _none)
+
+
+@pytest.mark.parametrize("bits", [15, 31, 63])
+def test_a_whole_number_has_as_many_bits_as_its_type(bits: int) -> None:
+    for number in (0, -1, (1 << bits) - 1, -1 << bits):
+        assert whole(str(number), bits) == primitive.long(number)
+    for number in (1 << bits, (-1 << bits) - 1):
+        with pytest.raises(ValueError, match="not an integer of this size"):
+            whole(str(number), bits)
+    for text in ("", "-", "+1", " 1", "1_0", "\u0661", "\u00b2"):
+        with pytest.raises(ValueError, match="not an integer"):
+            whole(text, bits)
+
+
+@pytest.mark.parametrize(
+    ("pg", "options", "texts"),
+    [
+        (PgType(1184), {}, ZONED),
+        (PgType(1184, "", 0), {}, ZONED),
+        (PgType(1184, "", 3), {}, ZONED),
+        (PgType(1700), {"decimal": "string"}, ["1.50", "-3", "NaN", "-Infinity"]),
+    ],
+)
+def test_a_text_without_quotes_is_that_of_json(
+    pg: PgType, options: dict[str, Any], texts: list[str]
+) -> None:
+    found = ConnectTypes(DebeziumOptions("app", **options)).of(pg, _none)
+    assert found is not None
+    assert found.bare is not None
+    for text in texts:
+        assert found.render(text) == f'"{found.bare(text)}"'
+        assert writer(found, _none)(text) == primitive.text(found.bare(text))
 
 
 def test_a_number_that_is_none_is_null_and_counted() -> None:

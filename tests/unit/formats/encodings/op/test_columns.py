@@ -22,6 +22,8 @@ def test_rows_are_looked_into() -> None:
     row: Row = ["1", UNCHANGED, "NaN"]
     assert columns.texts_of(row) == {"n": "NaN"}
     assert columns.texts_of(["1", "x", "1.5"]) == {}
+    assert columns.has_texts(row)
+    assert not columns.has_texts(["1", "x", None])
     assert columns.texts_of(None) == {}
     assert columns.absent_of(row) == ["v"]
     assert columns.absent_of(None) == []
