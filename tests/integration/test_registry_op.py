@@ -93,7 +93,8 @@ def ops(decoder: Decoder, records: list[Record]) -> list[tuple[Any, ...]]:
         place = one.topic, one.partition, one.offset
         record = ConsumerRecord(*place, one.key, one.value)
         op = decoder.op_of(record)
-        assert op is not None
+        if op is None:  # a tombstone
+            continue
         stamp = 0 if op.snapshot else one.timestamp
         found.append((*said(op._op), stamp))  # noqa: SLF001 - all of it
     return sorted(found, key=repr)
@@ -148,6 +149,112 @@ def test_a_reader_gets_what_json_says(
             assert header == f"{value['lsn']}/{value['seq_id']}".encode()
         kinds = {each[0].value for each in found}
         assert kinds == {"Insert", "Update", "Delete", "Truncate"}
+
+
+def test_options_of_a_sink_mean_what_they_mean_in_json(
+    database: Database,
+    run: Run,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    """Long values, a key of the sink's own, handlers, tombstones, and told rows."""
+    told: dict[str, Any] = {
+        "tombstones": True,
+        "topic_partitions": 3,
+        "handlers": [{"kind": "mask", "columns": ["u"], "secret": "s" * 32}],
+    }
+    ours, theirs = f"{topic_prefix}avro.", f"{topic_prefix}json."
+    both = [
+        {
+            "topics": {
+                "public.keyed": {"name": f"{one}keyed", "partition_key": ["part"]}
+            },
+            "on_too_large": f"{one}large",
+            "txinfo": f"{one}told",
+            **told,
+        }
+        for one in (ours, theirs)
+    ]
+    database.execute(KEYED)
+    other = {"topic": theirs + "{schema}.{table}", **both[1]}
+    with (
+        run(**both[0], others={"json": other}) as walstream,
+        Reader(kafka.bootstrap, ours, raw) as avro,
+        Reader(kafka.bootstrap, theirs, raw) as plain,
+    ):
+        walstream.until("backfill ended")
+        database.execute(LONG)
+        with TypedLoad(database, 9, pause_s=0.01):
+            time.sleep(3)
+        database.execute("CREATE TABLE done (id int PRIMARY KEY)")
+        database.execute("INSERT INTO done VALUES (1)")
+        for one in (avro, plain):
+            one.until(lambda found: any(r.topic.endswith("done") for r in found))
+        assert walstream.terminate() == 0, walstream.text
+        schemas = SchemaRegistry({"url": registry.url})
+        decoder = Decoder(registry=schemas)
+        records, others = avro.read(), plain.read()
+        asides = ("large", "told")
+        found, wanted = (
+            ops(decoder, [one for one in each if not one.topic.endswith(asides)])
+            for each in (records, others)
+        )
+        schemas.close()
+    assert len(found) == len(wanted) > 200
+    for one, two in zip(found, wanted, strict=True):
+        assert one == two
+    for name in asides:
+        count = [
+            sum(r.topic.endswith(name) for r in each) for each in (records, others)
+        ]
+        assert count[0] == count[1] > 0
+    rows = [one for one in records if one.topic == f"{ours}keyed"]
+    assert len({one.partition for one in rows if one.value is None}) == 1
+    assert sum(one.value is None for one in records) > 0
+
+
+def test_columns_come_and_go_under_full(
+    database: Database,
+    run: Run,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    topic = f"{topic_prefix}avro.public.wiped"
+    full = {"url": registry.url, "compatibility": "FULL_TRANSITIVE"}
+    with (
+        RegisteredReader(registry.url) as stranger,
+        run(registry=full) as walstream,
+        Reader(kafka.bootstrap, topic, raw) as reader,
+    ):
+        walstream.until("backfill ended")
+        for number, change in enumerate(CHANGES, 100):
+            database.execute(f"ALTER TABLE wiped {change}")
+            database.execute(f"INSERT INTO wiped (id) VALUES ({number})")  # noqa: S608
+        records = reader.until(lambda found: len(found) >= 20 + len(CHANGES))
+        news = [stranger.value_of(one)["new"] for one in records[20:]]
+        assert walstream.terminate() == 0
+        assert stranger.versions(f"{topic}-key") == 1
+        assert stranger.versions(f"{topic}-value") > 1
+    by_id = {one["id"]: one for one in news}
+    assert "w" in by_id[100]
+    assert "v" not in by_id[101]
+    assert by_id[102]["w"] == 7
+
+
+CHANGES = ("ADD w int", "DROP v", "ALTER w SET DEFAULT 7", "ALTER id SET DEFAULT 1")
+KEYED = """
+CREATE TABLE keyed (id int PRIMARY KEY, part text NOT NULL, big text);
+ALTER TABLE keyed REPLICA IDENTITY FULL;
+INSERT INTO keyed SELECT n, 'a', 'x' FROM generate_series(1, 20) n;
+"""
+LONG = """
+INSERT INTO keyed SELECT n, 'a', repeat('long', 150000) FROM generate_series(21, 23) n;
+INSERT INTO keyed SELECT 30, 'a', repeat('long', 300000);
+UPDATE keyed SET id = 40 WHERE id = 21;
+DELETE FROM keyed WHERE id < 5;
+"""
 
 
 def test_a_mirror_follows(  # noqa: PLR0913, PLR0917 - fixtures
