@@ -5,13 +5,13 @@ from typing import Any, Final
 import orjson
 
 from consumer.group.assigned_partition import Place
-from consumer.op import ConsumerRecord, EnvelopeOp, Op
+from consumer.op import ConsumerRecord, EnvelopeOp, Op, RegisteredOp
 from consumer.registry import KnownSchema, SchemaRegistry
 from walstream.errors import WalstreamError
 from walstream.formats.debezium.decode import EnvelopeDecoder, key_names
 from walstream.formats.debezium.options import UNAVAILABLE
 from walstream.formats.encodings.wire import schema_id
-from walstream.formats.op import decode
+from walstream.formats.op import OpEncoder, decode
 
 _SOURCE_HEADER: Final = "walstream-source"
 _OP: Final = b'{"table_name":'  # how walstream begins one
@@ -74,10 +74,13 @@ class Decoder:
 
     def _registered_op(
         self, value: bytes, number: int, record: ConsumerRecord
-    ) -> EnvelopeOp | None:
+    ) -> Op | None:
         known = self._known(number)
         names = self._key_names(record.key)
         document = known.reader.read(value)
+        if known.op is not None:
+            op = known.op.read(document, known.op.key_columns(names))
+            return RegisteredOp(op, record)
         found = self._envelopes.read_document(
             document, known.columns, names, _headers(record)
         )
@@ -98,7 +101,8 @@ class Decoder:
     def as_json(self, record: ConsumerRecord, *, named: bool = False) -> ConsumerRecord:
         """Return a record of a registry's schema as JSON; any other as it is.
 
-        With `named`, the value has its schema's name, as Connect's converter has it.
+        With `named`, the value has its schema's name, as Connect's converter has it. Of
+        the format `op` it is that format's own.
         Raises what `op_of` raises.
         """
         return record._replace(
@@ -110,8 +114,11 @@ class Decoder:
         number = schema_id(data)
         if data is None or number is None:
             return data
-        reader = self._known(number).reader
+        reader, _, op = self._known(number)
         document = reader.read(data)
+        if op is not None:
+            found = op.read(document)
+            return OpEncoder(found.table).encode(found)
         if named:
             schema = {"name": reader.schema.get("name", "")}
             document = {"schema": schema, "payload": document}

@@ -142,6 +142,18 @@ class Op:
         )
 
 
+class RegisteredOp(Op):
+    """An op of the format `op` whose schema a registry has."""
+
+    __slots__ = ()
+
+    @property
+    def key_names(self) -> frozenset[str]:
+        """Name the row's columns that the record's key has."""
+        table = self.table
+        return frozenset(table.columns[index] for index in table.key)
+
+
 class EnvelopeOp(Op):
     """An op that came in an envelope of Debezium.
 

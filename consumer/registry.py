@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from consumer.errors import SchemasAway, SchemasRefused
 from walstream.errors import ConfigError, WalstreamError
 from walstream.formats.debezium.decode import Schemas, field_schemas
+from walstream.formats.encodings.op.document import OpDocument
 from walstream.formats.encodings.readers import SchemaReader, reader_of
 from walstream.pipeline.backoff import Backoff
 from walstream.telemetry import runtime
@@ -35,10 +36,11 @@ _log = logging.getLogger(__name__)
 
 
 class KnownSchema(NamedTuple):
-    """The reader of one id, and the schemas of an envelope's columns."""
+    """The reader of one id, and what is behind it: an envelope's columns, or an op."""
 
     reader: SchemaReader
     columns: Schemas
+    op: OpDocument | None = None  # of the format `op`
 
 
 class SchemaRegistry:
@@ -137,6 +139,8 @@ class SchemaRegistry:
         except WalstreamError as error:
             what = f"schema {number} of registry {self.where}"
             return WalstreamError(f"{what}: {error.args[0]}")
+        if OpDocument.is_of(reader.schema):
+            return KnownSchema(reader, {}, OpDocument(reader.schema))
         fields = reader.schema if "fields" in reader.schema else {"fields": ()}
         return KnownSchema(reader, field_schemas(fields))
 

@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 
 from consumer.mirror.position_store import GENERAL, Store
 from consumer.mirror.source_generation import LOCK
-from consumer.op import FIRST_LAYOUT, EnvelopeOp, Op, layout_of
+from consumer.op import FIRST_LAYOUT, EnvelopeOp, Op, RegisteredOp, layout_of
 from consumer.pg_catalog import IS
 from walstream.op import Kind
 
@@ -150,7 +150,11 @@ def decides(op: Op, key: Key, *, ask: bool = True) -> Decides:
     name as key, and one partition, too.
     """
     raw = op.record.key
-    if raw is None or keys_moved(op):
+    if keys_moved(op):
+        return Decides.NO
+    if isinstance(op, RegisteredOp):  # without a key, all of a table are in one
+        return Decides.YES if op.key_names <= key.keys() else Decides.NO
+    if raw is None:
         return Decides.NO
     if isinstance(op, EnvelopeOp):  # its key names its columns
         names = op.key_names

@@ -39,6 +39,7 @@ VENDORED: Final = {
     "walstream.formats.encodings.json_schema.reader",
     "walstream.formats.encodings.json_schema.schema_reader",
     "walstream.formats.encodings.json_value",
+    "walstream.formats.encodings.op.document",
     "walstream.formats.encodings.protobuf.data",
     "walstream.formats.encodings.protobuf.forms",
     "walstream.formats.encodings.protobuf.message",

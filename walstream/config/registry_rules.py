@@ -11,6 +11,9 @@ from walstream.config.registry import STOP, SUBJECT, Registry
 from walstream.config.sink import KafkaSinkConfig
 
 _SCHEMES: Final = frozenset({"http", "https"})
+_OP: Final = "op"
+_OF_OP: Final = frozenset({"avro"})
+"""Encodings of the format `op`, other than JSON."""
 _UNCHECKED: Final = frozenset({"false", "0", ""})
 
 
@@ -25,11 +28,15 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
                 "it out",
             )
         return
+    if sink.format == _OP:
+        yield from _check_op(path, sink)
+        yield from _check_registry((*path, "registry"), sink.registry)
+        return
     if sink.format not in FORMATS:
         yield Problem(
             (*path, "encoding"),
-            f'"{sink.encoding}" is of the formats "debezium" and "debezium_row", and '
-            f'the sink has format "{sink.format}"',
+            f'"{sink.encoding}" is of the formats "op", "debezium" and "debezium_row", '
+            f'and the sink has format "{sink.format}"',
         )
         return
     if sink.debezium.schemas:
@@ -45,6 +52,21 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
             'allow: write "avro" or "avro_unicode"',
         )
     yield from _check_registry((*path, "registry"), sink.registry)
+
+
+def _check_op(path: tuple[str, ...], sink: KafkaSinkConfig) -> Iterator[Problem]:
+    if sink.encoding not in _OF_OP:
+        yield Problem(
+            (*path, "encoding"),
+            f'"{sink.encoding}" is of the formats "debezium" and "debezium_row", and '
+            'the sink has format "op": write "json" or "avro"',
+        )
+    if sink.key != "json":
+        yield Problem(
+            (*path, "key"),
+            f'has no effect on encoding "{sink.encoding}", whose keys have schemas of '
+            "their own: leave it out",
+        )
 
 
 def _check_registry(path: tuple[str, ...], told: Registry) -> Iterator[Problem]:

@@ -77,6 +77,12 @@ def _check_sink(source: str, name: str, sink: Sink) -> Iterator[Problem]:
             f'"{sink.format}" cannot be made from the records of sources.{source}, '
             'which are relayed as they are: write their format, "op" or "event"',
         )
+    if sink.encoding != "json":
+        yield Problem(
+            (*path, "encoding"),
+            f'is "{sink.encoding}", and the records of sources.{source} are relayed as '
+            "they are, in JSON: leave it out, and read topics in JSON alone",
+        )
     why = (
         f"has no effect on the records of sources.{source}, which are relayed as they "
         "are: leave it out, or give the source a sink of its own"

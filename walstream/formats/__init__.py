@@ -114,9 +114,9 @@ DEBEZIUM: Final = frozenset({"debezium", "debezium_row"})
 """Formats whose records have keys, headers and tombstones of their own."""
 
 
-def wants_facts(name: str) -> bool:
+def wants_facts(name: str, encoding: str = "json") -> bool:
     """Return whether a format's encoders read `Table.facts`."""
-    return name in DEBEZIUM
+    return name in DEBEZIUM or encoding != "json"
 
 
 def texts_of(encoder: Encoder) -> Collection[int]:

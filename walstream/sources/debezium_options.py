@@ -1,4 +1,4 @@
-"""Options of Debezium's formats, of a sink's section and its source."""
+"""Options of Debezium's formats, and of others' encodings, of a sink and its source."""
 
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 def debezium_options(
     sink: RoutedSink, source: str, database: str
 ) -> "DebeziumOptions | None":
-    """Return what a sink's records are made by; None: its format is another."""
+    """Return what a sink's records are made by; None: they are in no schema's form."""
     if sink.format not in DEBEZIUM:
-        return None
+        if registry_of(sink) is None:
+            return None
+        from walstream.formats.encodings.op.schema import op_options  # noqa: PLC0415
+
+        return op_options(source, database, "avro")
     from walstream.formats.debezium import DebeziumOptions  # noqa: PLC0415 - few need it
 
     told, registry = sink.debezium, registry_of(sink)

@@ -130,6 +130,8 @@ def _ending(config: KafkaSinkConfig) -> int:
     if config.format == "debezium_row":
         added = {one.strip().partition(":")[0] for one in config.debezium.add_fields}
         return _ALL if added & _MADE else 0
+    if config.format not in DEBEZIUM:
+        return 0
     language = LANGUAGES.get(config.encoding)
     return language.ending if language is not None else 0
 

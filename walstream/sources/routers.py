@@ -8,6 +8,7 @@ from walstream.config.sink import PackageSink, RoutedSink
 from walstream.errors import ConfigError, Repair
 from walstream.formats import DEBEZIUM
 from walstream.formats.context import Context, SourceOrigin
+from walstream.formats.encodings import JSON
 from walstream.kafka import stored_topic
 from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import TransactionInfo
@@ -146,7 +147,7 @@ class Routers:
         """Spell what decides which partition of a topic a record goes to."""
         config = self.configs[sink]
         form: str = config.key
-        if config.format in DEBEZIUM:
+        if config.format in DEBEZIUM or config.encoding != JSON:
             form = debezium_key_form(config, self._name)
         return stored_topic.keys_text(
             config.partitioner, form, self[sink].partition_keys(topic)

@@ -17,6 +17,7 @@ from walstream.config.sink import HandledSink as HandledConfig
 from walstream.config.sink import RoutedSink
 from walstream.config.tls import confined
 from walstream.formats import DEBEZIUM, wants_facts
+from walstream.formats.encodings import JSON
 from walstream.kafka import stored_topic
 from walstream.kafka.delivered_tails import DeliveredTails
 from walstream.kafka.producer_config import client_properties, queue_within
@@ -94,7 +95,8 @@ class SinkSet:
     def want_facts(self) -> bool:
         """Return whether some sink's records hold what only the catalog says."""
         return any(
-            wants_facts(one.format) or any(s.kind == OUTBOX for s in handler_specs(one))
+            wants_facts(one.format, one.encoding)
+            or any(s.kind == OUTBOX for s in handler_specs(one))
             for one in self._routers.configs.values()
         )
 
@@ -316,6 +318,10 @@ def _maker(config: KafkaSinkConfig) -> type[KafkaSink]:
         )
 
         return DebeziumSink
+    if config.encoding != JSON:
+        from walstream.kafka.framed_sink import FramedSink  # noqa: PLC0415 - likewise
+
+        return FramedSink
     return KafkaSink if config.txinfo == "none" else TxinfoSink
 
 

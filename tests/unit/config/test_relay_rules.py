@@ -47,6 +47,7 @@ def test_what_passes_records_on_is_fine() -> None:
     ("key", "value"),
     [
         ("format", "tungsten"),
+        ("encoding", "avro"),
         ("key", "concat"),
         ("partitioner", "crc32"),
         ("strict", True),

@@ -10,9 +10,10 @@ from typing import Any, cast
 import pytest
 
 from consumer.decoder import Decoder
-from consumer.op import ConsumerRecord, EnvelopeOp
+from consumer.op import ConsumerRecord, EnvelopeOp, RegisteredOp
 from consumer.registry import SchemaRegistry
 from consumer.tail import other_line
+from tests.support.loads import op_avro
 from tests.support.loads.envelope import record
 from tests.support.servers.faulty_registry import FaultyRegistry, faulty_registry
 from walstream.errors import WalstreamError
@@ -30,8 +31,10 @@ from walstream.formats.encodings.avro import (
     AvroRow,
     avro_schema,
 )
+from walstream.formats.encodings.avro.op import AvroOp
 from walstream.formats.encodings.avro.tree import document
 from walstream.formats.encodings.wire import head
+from walstream.formats.op import decode
 from walstream.formats.txinfo import RowCounts
 from walstream.op import Kind, ReplicationOp, Table
 
@@ -46,7 +49,7 @@ class Bench:
         self.registry = SchemaRegistry({"url": server.url})
         self.decoder = Decoder(registry=self.registry)
 
-    def framed(self, writer: AvroEnvelope | AvroKey | AvroRow) -> Any:
+    def framed(self, writer: AvroEnvelope | AvroKey | AvroOp | AvroRow) -> Any:
         writer.head = head(self.server.register("s", writer.schema_text))
         return writer
 
@@ -86,6 +89,23 @@ def test_an_op_has_the_key_of_its_keys_schema(bench: Bench) -> None:
     assert shown.key == b'{"id":7}'
     assert json.loads(shown.value or b"")["after"] == {"id": 7, "v": "x"}
     assert bench.decoder.as_json(record(b"{}", b"k")) == record(b"{}", b"k")
+
+
+def test_the_format_op_is_op(bench: Bench) -> None:
+    encoder = bench.framed(AvroOp(op_avro.TABLE, op_avro.OPTIONS))
+    key = bench.framed(encoder.key((0,)))
+    made = op_avro.op(Kind.UPDATE, None, ["7", "x", "NaN"])
+    one = record(encoder.encode(made), key.render(made))
+    op = cast("RegisteredOp", bench.decoder.op_of(one))
+    assert isinstance(op, RegisteredOp)
+    assert (op.lsn, op.seq_id, op.exact, op.kind) == (10, 3, True, Kind.UPDATE)
+    assert op.key_names == {"id"}
+    assert op.new["n"] == "NaN"
+    keyless = cast("RegisteredOp", bench.decoder.op_of(record(one.value)))
+    assert keyless.key_names == set()
+    for named in (False, True):
+        shown = bench.decoder.as_json(one, named=named)
+        assert decode(shown.value or b"").new == ["7", "x", "NaN"]
 
 
 def test_a_row_alone_is_no_op_and_has_a_line(bench: Bench) -> None:

@@ -19,6 +19,17 @@ def test_another_format_has_none() -> None:
     assert debezium_options(plain, "app", "shop") is None
 
 
+def test_ops_with_schemas_have_names_that_avro_takes() -> None:
+    told = {"kind": "kafka", "producer": {"bootstrap.servers": "localhost:1"}}
+    assert debezium_options(KafkaSinkConfig.model_validate(told), "app", "") is None
+    encoded = KafkaSinkConfig.model_validate({**told, "encoding": "avro"})
+    made = debezium_options(encoded, "app", "shop")
+    assert made is not None
+    assert (made.name, made.adjust, made.adjust_fields) == ("app", "avro", "avro")
+    assert made.all_optional
+    assert made.position_header
+
+
 def test_names_come_from_the_source_unless_they_are_set() -> None:
     made = debezium_options(sink(), "app", "shop")
     assert made is not None

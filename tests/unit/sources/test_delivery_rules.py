@@ -109,6 +109,7 @@ def test_the_time_of_processing_is_not_compared(tmp_path: Path) -> None:
         return ending(format="debezium_row", debezium={"add_fields": [*added]})
 
     assert ending() == ending(format="debezium") == row() == 0
+    assert ending(**{**AVRO, "format": "op"}) == 0  # it tells no time
     assert row("op", "source.ts_ms", "lsn:ts_ms") == 0
     assert row("op", "ts_us:at") > 1 << 40
     turn, op = SinkTurn(), ReplicationOp(Kind.INSERT, TABLE, 8, 0, new=["1"])

@@ -13,6 +13,7 @@ from walstream.op import Table
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import session
 from walstream.records.record_key import with_own_key
+from walstream.sources.debezium_options import registry_of
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
 from walstream.sources.postgres.backfill.table import look_at_each
 from walstream.sources.postgres.backfill.task_factory import wanted
@@ -32,7 +33,11 @@ def inspect(
 
     The catalog's facts are asked only of tables whose keys are not of plain types.
     """
-    sinks = [name for name, one in routers.routed.items() if one.format in DEBEZIUM]
+    sinks = [
+        name
+        for name, one in routers.routed.items()
+        if one.format in DEBEZIUM or registry_of(one) is not None
+    ]
     if not sinks:
         return
     every = [wanted(table, ()) for table in captured]

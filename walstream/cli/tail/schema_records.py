@@ -7,8 +7,11 @@ from typing import Any, Final
 import orjson
 
 from walstream.errors import WalstreamError
+from walstream.formats.debezium.position import HEADER
+from walstream.formats.encodings.op.document import OpDocument
 from walstream.formats.encodings.readers import SchemaReader, reader_of
 from walstream.formats.encodings.wire import schema_id
+from walstream.formats.op import OpEncoder
 from walstream.kafka.registry.errors import (
     RegistryAway,
     RegistryRefused,
@@ -34,6 +37,7 @@ class SchemaRecords:
         self._schema_of = schema_of
         self._tell = tell
         self._readers: dict[int, SchemaReader | None] = {}
+        self._ops: dict[int, OpDocument] = {}  # those of the format `op`
         self._told: set[int] = set()
 
     def plain(self, record: TopicRecord) -> tuple[TopicRecord, bytes | None]:
@@ -46,6 +50,10 @@ class SchemaRecords:
         value, named = self._read(record.value)
         if key is record.key and value is record.value:
             return record, value
+        if value is not None and value is named and value is not record.value:
+            # the format `op`, as in JSON: its value names it
+            headers = [one for one in record.headers if one[0] != HEADER]
+            return replace(record, key=key, value=value, headers=headers), value
         return replace(record, key=key, value=value), named
 
     def _read(self, data: bytes | None) -> tuple[bytes | None, bytes | None]:
@@ -55,6 +63,10 @@ class SchemaRecords:
             return data, data
         try:
             document: Any = reader.read(data)
+            if number in self._ops:
+                op = self._ops[number].read(document)
+                written = OpEncoder(op.table).encode(op)
+                return written, written
             name = {"name": reader.schema.get("name", "")}
             named = orjson.dumps({"schema": name, "payload": document})
             return orjson.dumps(document), named
@@ -77,12 +89,15 @@ class SchemaRecords:
         self, number: int, schema_of: Callable[[int], tuple[str, str]]
     ) -> SchemaReader | None:
         try:
-            return reader_of(*schema_of(number))
+            made = reader_of(*schema_of(number))
+            if OpDocument.is_of(made.schema):
+                self._ops[number] = OpDocument(made.schema)
         except (RegistryAway, RegistryRefused, SchemaUnregistered):
             raise
         except WalstreamError as error:
             self._say(number, str(error.args[0]))
             return None
+        return made
 
     def _say(self, number: int, why: str) -> None:
         if number not in self._told:

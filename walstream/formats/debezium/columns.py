@@ -48,7 +48,7 @@ class TableColumns:
         self._all_optional = options.all_optional
         self.lost: Counter[tuple[str, str]] = Counter()
         """Values without a form, by column and reason."""
-        types = ConnectTypes(options)
+        types = self._types_of(options)
         self.types: dict[int, ConnectType] = {}
         self.fields: dict[int, tuple[str, Schema]] = {}
         self.key_fields: dict[int, tuple[str, Schema]] = {}
@@ -89,6 +89,9 @@ class TableColumns:
         ]
         """JSON of what stands for a null, by place."""
         self.texts = frozenset(i for i, found in self.types.items() if found.text)
+
+    def _types_of(self, options: DebeziumOptions) -> ConnectTypes:
+        return ConnectTypes(options)
 
     def _check_names(self) -> None:
         names = [name for name, _ in self.fields.values()]

@@ -25,6 +25,7 @@ from walstream.formats.debezium.temporal import INFINITE_DAYS, INFINITE_US
 FromJson = Callable[[Any, Mapping[str, Any]], str]
 
 _DIGITS: Final = 15  # float8out writes an exponent from there on
+_DIGITS_4: Final = 6  # float4out, likewise
 _SMALL: Final = -4
 _UNBOUNDED: Final = (1 << 31) - 1
 _DAYS: Final = {number: text for text, number in INFINITE_DAYS.items()}
@@ -95,14 +96,19 @@ def _real(value: Any, _: Mapping[str, Any]) -> str:
     return _float(float(value)) if is_number else _plain(value)
 
 
-def _float(value: float) -> str:
+def _single(value: Any, _: Mapping[str, Any]) -> str:
+    is_number = isinstance(value, int | float | Decimal)
+    return _float(float(value), _DIGITS_4) if is_number else _plain(value)
+
+
+def _float(value: float, plain_digits: int = _DIGITS) -> str:
     """Write a number as float8out does, with the fewest digits."""
     if not isfinite(value):
         raise ValueError("not a number")
     negative, places, power = Decimal(repr(value)).normalize().as_tuple()
     digits, sign = "".join(map(str, places)), "-" if negative else ""
     exponent = int(power) + len(digits) - 1 if digits != "0" else 0
-    if _SMALL <= exponent < _DIGITS:
+    if _SMALL <= exponent < plain_digits:
         if exponent < 0:
             return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
         whole = digits[: exponent + 1].ljust(exponent + 1, "0")
@@ -261,6 +267,6 @@ _BY_NAME: Final[dict[str, FromJson]] = {
 _BY_TYPE: Final[dict[str, FromJson]] = {
     "bytes": _bytes,
     "double": _real,
-    "float": _real,
+    "float": _single,
     "map": _hstore,  # whatever its keys are
 }

@@ -1,4 +1,4 @@
-"""Encodings of the formats `debezium` and `debezium_row`, other than JSON.
+"""Encodings of formats, other than JSON: of Debezium's, and of `op`.
 
 A format says what a record has: a tree of Connect's schemas, and texts of PostgreSQL.
 An encoding says how its bytes are made of both, and how the tree is registered; its
@@ -8,6 +8,7 @@ writers are made as those of JSON are. `languages` lists them all.
 from collections.abc import Sequence
 from typing import Final, Protocol, runtime_checkable
 
+from walstream.errors import ConfigError
 from walstream.formats import Encoder, MakeEncoder, debezium_parts, encoder_of
 from walstream.formats.context import Context
 from walstream.formats.encodings.languages import language_of
@@ -15,6 +16,7 @@ from walstream.formats.encodings.subject import Framed, FramedPart, framed_parts
 from walstream.op import Table
 
 JSON: Final = "json"
+OP: Final = "op"
 
 
 @runtime_checkable
@@ -33,6 +35,8 @@ def encoder_in(encoding: str, name: str) -> MakeEncoder:
     if encoding == JSON:
         return encoder_of(name)
     language = language_of(encoding)
+    if name == OP:
+        return _op_in(encoding)
     unwrapped = name == "debezium_row"
 
     def make(table: Table, context: Context) -> Encoder:
@@ -41,6 +45,21 @@ def encoder_in(encoding: str, name: str) -> MakeEncoder:
         return made(
             table, options, turn, unwrapped=unwrapped, backfill=context.backfill
         )
+
+    return make
+
+
+def _op_in(encoding: str) -> MakeEncoder:
+    made = language_of(encoding).op
+    if made is None:
+        raise ConfigError(
+            f"the format {OP} cannot be written in the encoding {encoding!r}",
+            hint='write encoding = "json" or "avro"',
+        )
+
+    def make(table: Table, context: Context) -> Encoder:
+        options, _ = debezium_parts(context)
+        return made(table, options)
 
     return make
 

@@ -12,8 +12,11 @@ from walstream.errors import ConfigError
 from walstream.formats.encodings.readers import AVRO, JSON_SCHEMA, PROTOBUF
 
 if TYPE_CHECKING:
+    from walstream.formats import Encoder
     from walstream.formats.debezium.connect import Schema
+    from walstream.formats.debezium.options import DebeziumOptions
     from walstream.formats.debezium.record import DebeziumRecords
+    from walstream.op import Table
 
 Fields = Mapping[str, tuple[str, bool]]
 """Type of each column of a row, for people, and whether it has a default."""
@@ -56,6 +59,8 @@ class Language:
     """Bytes at an envelope's end that tell when it was made."""
     number: "NumberText | None" = None
     """Makes the text that is registered, where numbers of fields lack in it."""
+    op: "Callable[[Table, DebeziumOptions], Encoder] | None" = None
+    """What makes the encoder of the format `op`; None: it has none."""
 
 
 # ruff: noqa: PLC0415 - few processes need any of them
@@ -65,6 +70,12 @@ def _avro_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
     from walstream.formats.encodings.avro.record import AvroRecords, AvroRowRecords
 
     return AvroRecords, AvroRowRecords
+
+
+def _avro_op(table: "Table", options: "DebeziumOptions") -> "Encoder":
+    from walstream.formats.encodings.avro.op import AvroOp
+
+    return AvroOp(table, options)
 
 
 def _avro_document(schema: "Schema") -> SchemaDocument:
@@ -131,7 +142,9 @@ LANGUAGES: Final[Mapping[str, Language]] = {
     # a byte that says that they are there, before milliseconds, microseconds and
     # nanoseconds, 6, 8 and 9 bytes long, and two more such bytes; from 2039 on one byte
     # more is compared, which is always the same
-    "avro": Language(AVRO, _avro_records, _avro_document, _avro_fields, ending=26),
+    "avro": Language(
+        AVRO, _avro_records, _avro_document, _avro_fields, ending=26, op=_avro_op
+    ),
     # from `"ts_ms":` on, with numbers of 13, 16 and 19 digits
     "json_schema": Language(
         JSON_SCHEMA, _json_records, _json_document, _json_fields, ending=75

@@ -5,7 +5,9 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from walstream.errors import WalstreamError
 from walstream.formats import event, op
+from walstream.formats.encodings.wire import schema_id
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.lsn import show
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
@@ -33,6 +35,8 @@ class Named(NamedTuple):
 
 
 def _of_op(value: bytes) -> Named:
+    if schema_id(value) is not None:
+        raise WalstreamError("it has the id of a schema, and ops are relayed in JSON")
     found = op.decode(value)
     return Named((found.table.schema, found.table.name), found.lsn, found.seq_id)
 

@@ -2,19 +2,23 @@
 
 import json
 from base64 import b64decode
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.support.loads import op_avro
 from tests.support.oracles.debezium_avro import converted
 from tests.support.oracles.every_type import documents
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.content import ContentKind, Format
 from walstream.cli.tail.json_lines import document
 from walstream.cli.tail.schema_records import SchemaRecords
+from walstream.formats.encodings.avro.op import AvroOp
 from walstream.formats.encodings.wire import head
 from walstream.kafka.registry.errors import RegistryAway, SchemaUnregistered
 from walstream.kafka.topic_reader import TopicRecord
+from walstream.op import Kind
 
 KEY = '{"type":"record","name":"Key","fields":[{"name":"id","type":"int"}]}'
 ROW = KEY.replace("Key", "t.Value")
@@ -43,6 +47,21 @@ class Registry:
 
 
 FOUND: dict[str, Any] = converted()
+
+
+def test_the_format_op_is_shown_as_op() -> None:
+    encoder = AvroOp(op_avro.TABLE, op_avro.OPTIONS)
+    registry = Registry(encoder.schema_text)
+    encoder.head = head(0)
+    one = op_avro.op(Kind.UPDATE, None, ["7", "x", "NaN"])
+    headers: Any = [("walstream-position", b"10/3"), ("other", b"")]
+    told = replace(record(encoder.encode(one)), headers=headers)
+    plain, named = registry.records.plain(told)
+    assert plain.headers == headers[1:]
+    found = read(plain, named).content
+    assert (found.format, found.kind) == (Format.OP, ContentKind.UPDATE)
+    assert (found.full_table, found.lsn, found.seq_id) == ("public.t", 10, 3)
+    assert found.new == {"id": "7", "v": "x", "n": "NaN"}
 
 
 @pytest.mark.parametrize("topic", [*FOUND["records"]])

@@ -1,11 +1,14 @@
 """When a row's position has to be kept; how: tests/integration/test_mirror_ops.py."""
 
+from typing import Any
+
 import pytest
 
 from consumer.mirror.row_position import Decides, decides, number_of
+from consumer.op import ConsumerRecord, RegisteredOp
 from tests.support.loads.envelope import envelope, read, record
 from tests.support.loads.op import Texts, make
-from walstream.op import Kind
+from walstream.op import Kind, ReplicationOp, Table
 
 KEY = {"a": "1", "b": "2"}
 
@@ -55,3 +58,22 @@ def test_the_insert_of_a_key_that_was_written_anew_is_newer_than_its_delete() ->
 def test_walstreams_own_number_orders_the_ops_of_a_row() -> None:
     op = make(Kind.DELETE, "public.t", old=KEY, seq_id=7)
     assert number_of(op) == 7
+
+
+@pytest.mark.parametrize(
+    ("key", "columns", "headers", "wanted"),
+    [
+        (b"\0", (0,), (), Decides.YES),
+        (b"\0", (0, 1), (), Decides.YES),
+        (b"\0", (0, 2), (), Decides.NO),
+        (None, (), (), Decides.YES),  # all of the table are in one partition
+        (b"\0", (0,), (("walstream-layout", b"2"),), Decides.NO),
+    ],
+)
+def test_a_registrys_key_names_its_columns(
+    key: bytes | None, columns: tuple[int, ...], headers: Any, wanted: Decides
+) -> None:
+    table = Table("public", "t", ("a", "b", "c"), columns)
+    made = ReplicationOp(Kind.INSERT, table, 1, 0, None, ["1", "2", "3"])
+    record = ConsumerRecord("t", 0, 0, key, b"", 0, headers)
+    assert decides(RegisteredOp(made, record), KEY) is wanted

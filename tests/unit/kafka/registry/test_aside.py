@@ -44,7 +44,7 @@ def test_each_encoding_has_its_language() -> None:
     parts = asides.parts("beats", made)
     assert [one.schema.kind for one in parts] == ["JSON", "JSON"]
     for number, one in enumerate(parts):
-        one.set(number)
+        one.set(SchemaId(number))
     assert asides.encode("beats", made).value == head(1) + b'{"ts_ms":77}'
 
 

@@ -49,6 +49,11 @@ def test_anything_else_is_refused(form: str) -> None:
         READERS[form](b"{}")
 
 
+def test_a_record_of_a_registrys_schema_is_refused_by_name() -> None:
+    with pytest.raises(WalstreamError, match="id of a schema"):
+        READERS["op"](b"\0\0\0\0\7rest")
+
+
 def test_the_source_is_read_from_its_header() -> None:
     assert source_in([("a", b"x"), ("walstream-source", b"7/db/0")]) == "7/db/0"
     assert source_in([("walstream-source", None)]) is None

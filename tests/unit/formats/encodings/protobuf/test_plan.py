@@ -1,6 +1,7 @@
 """Values of JSON by the numbers of their message."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ FULL = {
     "flag": True,
     "real": -0.0,
 }
-EMPTY = {
+EMPTY: dict[str, Any] = {
     "pairs": None,
     "lists": [],
     "texts": {},

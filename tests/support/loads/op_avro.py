@@ -1,0 +1,39 @@
+"""Ops in Avro as a sink writes them, and what a reader gets of them."""
+
+from typing import Final
+
+from tests.support.oracles.debezium_avro import read
+from walstream.formats.encodings.avro.op import AvroOp
+from walstream.formats.encodings.avro.reader import AvroReader
+from walstream.formats.encodings.op.document import OpDocument
+from walstream.formats.encodings.op.schema import op_options
+from walstream.op import ColumnFacts, Kind, ReplicationOp, Table
+from walstream.row import Row
+
+OPTIONS: Final = op_options("app", "db", "avro")
+TABLE: Final = Table(
+    "public",
+    "t",
+    ("id", "v", "n"),
+    (0,),
+    (23, 25, 1700),
+    modifiers=(-1, -1, 327_686),
+    facts=(
+        ColumnFacts(not_null=True, default="5", type_oid=23, type_name="int4"),
+        ColumnFacts(not_null=True, type_oid=25, type_name="text"),
+        ColumnFacts(type_oid=1700, type_name="numeric"),
+    ),
+)
+
+
+def op(kind: Kind, old: Row | None = None, new: Row | None = None) -> ReplicationOp:
+    return ReplicationOp(kind, TABLE, 10, 3, old, new)
+
+
+def back(encoder: AvroOp, one: ReplicationOp) -> ReplicationOp:
+    """Return what a reader gets; an independent one reads all of it, too."""
+    written = encoder.encode(one)
+    read(encoder.schema_text, written)
+    reader = AvroReader(encoder.schema_text)
+    assert OpDocument.is_of(reader.schema)
+    return OpDocument(reader.schema).read(reader.read(written, 0))

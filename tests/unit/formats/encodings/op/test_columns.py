@@ -1,0 +1,32 @@
+"""Columns of an op: all may be null, and keys have neither defaults nor NOT NULL."""
+
+from tests.support.loads.op_avro import OPTIONS, TABLE, op
+from walstream.formats.encodings.op.columns import OpColumns, known
+from walstream.op import Kind
+from walstream.row import OMITTED, UNCHANGED, Row
+
+
+def test_all_may_be_null_and_a_key_has_no_default() -> None:
+    columns = OpColumns(TABLE, OPTIONS)
+    assert all(schema.optional for _, schema in columns.fields.values())
+    assert not any(schema.default for _, schema in columns.fields.values())
+    keys = dict(columns.key_fields.values())
+    assert not keys["id"].optional  # of the table's key
+    assert keys["v"].optional  # NOT NULL, which may go away
+    assert not any(schema.default for schema in keys.values())
+    assert columns.left_out == ()
+
+
+def test_rows_are_looked_into() -> None:
+    columns = OpColumns(TABLE, OPTIONS)
+    row: Row = ["1", UNCHANGED, "NaN"]
+    assert columns.texts_of(row) == {"n": "NaN"}
+    assert columns.texts_of(["1", "x", "1.5"]) == {}
+    assert columns.has_texts(row)
+    assert not columns.has_texts(["1", "x", None])
+    assert columns.texts_of(None) == {}
+    assert columns.absent_of(row) == ["v"]
+    assert columns.absent_of(None) == []
+    one = op(Kind.INSERT, new=["1", OMITTED, None])
+    one.absent = True
+    assert known(one, one.new or ()) == ["1", None, None]
