@@ -4,8 +4,9 @@ As Kafka leaves it where a partition has no leader at that moment (KAFKA-20734).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import SINK
 from tests.support.servers.second_broker import SecondBroker
 from walstream.formats.op import OpEncoder
+from walstream.kafka.transaction_position import TransactionPosition
 from walstream.op import Table
 from walstream.testing.servers import LocalKafka
 
@@ -33,7 +35,7 @@ pytestmark = pytest.mark.fault
 
 _TABLE = "CREATE TABLE t (id int PRIMARY KEY)"
 _LEFT_OUT = "Couldn't find leader endpoint"
-_ENDED = "Kafka left an aborted transaction open"
+_ENDED = "Kafka left a transaction open"
 _PATIENCE_S = 60.0
 
 
@@ -86,16 +88,18 @@ class Cluster:
         stable = self.ends(topic, partitions, IsolationLevel.READ_COMMITTED)
         return sum(one < other for one, other in zip(stable, ends, strict=True))
 
-    def abort_without_markers(self, topic: str, partitions: int, *names: str) -> None:
-        """Let the coordinator abort a transaction while the second broker is dead."""
+    def end_without_markers(
+        self, topic: str, partitions: int, *ends: Callable[[], object]
+    ) -> None:
+        """Let the coordinator end transactions while the second broker is dead."""
         self.second.kill()
         wait_until(
             lambda: not self.have_leaders(topic), _PATIENCE_S, "it has no leader"
         )
-        for name in names:
-            fence(self.first, name)
+        for end in ends:
+            end()
         wait_until(
-            lambda: self.first.log.read_text("utf-8").count(_LEFT_OUT) == len(names),
+            lambda: self.first.log.read_text("utf-8").count(_LEFT_OUT) == len(ends),
             _PATIENCE_S,
             "the coordinator leaves out partitions",
         )
@@ -171,7 +175,8 @@ def test_of_an_open_transaction_nothing_comes_twice(
             walstream.kill()
             assert brokers.open_partitions(topic, partitions) == partitions
             name = f"{walstream.slot}-{system(database)}-{SINK}-stream"
-            brokers.abort_without_markers(topic, partitions, name)
+            fenced = partial(fence, brokers.first, name)
+            brokers.end_without_markers(topic, partitions, fenced)
             walstream.start().until(_ENDED)
             database.execute("INSERT INTO t SELECT generate_series(41, 50)")
             records = reader.count(50)
@@ -208,10 +213,50 @@ def test_an_open_transaction_is_ended_of_whichever_producer(
             op = insert(1 << 60, 0, ["3"], Table("public", "t", ("id",)))
             late.produce(topic, OpEncoder(op.table).encode(op), b"", 0)
             assert late.flush(30) == 0
-            brokers.abort_without_markers(told, 1, streams, detached)
+            brokers.end_without_markers(
+                *(told, 1),
+                partial(fence, brokers.first, streams),
+                partial(fence, brokers.first, detached),
+            )
             walstream.start().until(_ENDED)
             database.execute("INSERT INTO t VALUES (2)")
             reader.count(2)
             assert walstream.terminate() == 0
         assert brokers.open_partitions(told, 1) == 0
         assert brokers.open_partitions(topic, 1) == 0
+
+
+@pytest.mark.takes(60)
+def test_what_was_committed_without_markers_is_there(
+    own_kafka: OwnKafka, database: Database, runs: Runs
+) -> None:
+    """The state folder knows of it, so that it never comes again."""
+    topic, told = f"{runs.prefix}public.t", f"told_{runs.prefix}"
+    database.execute(_TABLE)
+    with (
+        cluster(own_kafka) as brokers,
+        Reader(brokers.first.bootstrap, runs.prefix) as reader,
+    ):
+        brokers.create({topic: 2, told: 2}, 1)
+        with runs(database.dsn, sink=sink_of(brokers.first, told)) as walstream:
+            database.execute("INSERT INTO t VALUES (1)")
+            ((last,),) = ((one.op.lsn,) for one in reader.count(1))
+            assert walstream.terminate() == 0
+            name = f"{walstream.slot}-{system(database)}-{SINK}-stream"
+            late = producer(brokers.first, name)
+            late.begin_transaction()
+            for number in range(3):
+                op = insert(last, number, [f"{number}"], Table("public", "t", ("id",)))
+                late.produce(topic, OpEncoder(op.table).encode(op), b"", 0)
+            position = TransactionPosition(last, 0, "")
+            late.produce(told, position.encode(), name.encode(), 0)
+            assert late.flush(30) == 0
+            brokers.end_without_markers(topic, 1, partial(late.commit_transaction, 30))
+            walstream.start().until(_ENDED)
+            database.execute("INSERT INTO t VALUES (5)")
+            reader.until(lambda some: some and str((some[-1].op.new or [])[0]) == "5")
+            ids = [str((one.op.new or [])[0]) for one in reader.read()]
+            # the copy that commits them is of the last one
+            assert ids == ["1", "0", "1", "2", "2", "5"]
+            assert walstream.terminate() == 0
+        assert brokers.open_partitions(told, 1) == 0

@@ -7,7 +7,8 @@ behind it, and the next one of the same transactional.id would commit its record
 its own. Operators know them as hanging (kafka-transactions.sh find-hanging).
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import structlog
@@ -21,7 +22,7 @@ from walstream.kafka.errors import failure
 from walstream.kafka.fencing import answered
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.tail_reader import name_of
-from walstream.kafka.topic_reader import TopicReader, TopicRecord
+from walstream.kafka.topic_reader import Headers, TopicReader, TopicRecord
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR
 
@@ -37,6 +38,8 @@ _POLL_S: Final = 0.1
 _FLUSH_S: Final = 0.5
 _SEND_S: Final = 30.0
 _MOST_SHOWN: Final = 10
+_DOING: Final = "ending an open transaction"
+_LEFT: Final = "Kafka left a transaction open, which kept readers waiting"
 _log = structlog.get_logger()
 
 
@@ -57,33 +60,58 @@ class OpenTransactions:
         self._client = client
         self._stopped = stopped
 
-    def end_position(self, topic: str, key: bytes) -> None:
-        """End one that has a position under the key: it was never committed."""
-        found = self._found({topic: 1})
-        keys = self._read(found, lambda record: record.key == key or None)
-        self._abort([one for one, known in keys.items() if known])
+    def end_position(
+        self, topic: str, key: bytes, is_delivered: Callable[[bytes], bool]
+    ) -> None:
+        """End one that has a position under the key.
 
-    def end_beyond(self, partitions: Mapping[str, int], last: Name) -> None:
-        """End those of stream ops, all of them behind the `last` that is committed.
-
-        Of topics with so many partitions. What is not surely such a one stays: it may
-        be another producer's, which is under way.
+        It is committed where what it covers is delivered, and else aborted: then all of
+        that is sent again.
         """
+
+        def told(record: TopicRecord) -> bytes | None:
+            return record.value if record.key == key else None
+
+        for one, values in self._read(self._found({topic: 1}), told).items():
+            if values and is_delivered(values[-1]):
+                self._commit(one, key, values[-1])
+            elif values:
+                self._abort([one])
+
+    def end_ops(self, partitions: Mapping[str, int], last: Name) -> None:
+        """End those of stream ops, in topics with so many partitions.
+
+        They are aborted where all of their ops are behind the `last` that is committed,
+        and come again. Where none is, the coordinator has committed them: with a copy
+        of the last record they are. The others stay: they may be another producer's,
+        which is under way.
+        """
+
+        def told(record: TopicRecord) -> tuple[Name, TopicRecord] | None:
+            name = name_of(record)
+            return None if name is None else (name, record)
+
         found = self._found(partitions)
         try:
-            names = self._read(found, name_of)
+            records = self._read(found, told)
         except WalstreamError as error:
             if error.retryable:
                 raise
-            names = {}  # as where the login may write, and not read
-        beyond = {one for one, told in names.items() if told and min(told) > last}
-        if left := found.keys() - beyond:
+            records = {}  # as where the login may write, and not read
+        names = {one: [name for name, _ in each] for one, each in records.items()}
+        beyond = [one for one, each in names.items() if each and min(each) > last]
+        within = [one for one, each in names.items() if each and max(each) <= last]
+        self._abort(beyond)
+        for one in within:
+            copied = records[one][-1][1]
+            headers = [*copied.headers]
+            self._commit(one, copied.key, copied.value, copied.timestamp_ms, headers)
+        if left := found.keys() - {*beyond, *within}:
             _log.info(
                 "a transaction is open: readers get nothing behind it until it ends "
                 "(kafka-transactions.sh find-hanging tells one that does not)",
                 partitions=_shown(left),
             )
-        self._abort(beyond)
 
     def _found(self, partitions: Mapping[str, int]) -> dict[Partition, OffsetBounds]:
         """Return where open transactions begin, and their partitions end."""
@@ -144,28 +172,54 @@ class OpenTransactions:
         """
         if not places:
             return
-        _log.warning(
-            "Kafka left an aborted transaction open, which kept readers waiting: it is "
-            "ended now",
-            partitions=_shown(places),
-        )
+        _log.warning(f"{_LEFT}: it is aborted now", partitions=_shown(places))
         for producer in self._producers:
-            self._abort_in(producer, places)
+            with _failures():
+                producer.begin_transaction()
+                for one in places:
+                    # who reads what is committed never sees it
+                    producer.produce(one.topic, None, b"", one.number)
+            self._end(producer, producer.abort_transaction)
 
-    def _abort_in(self, producer: Producer, places: Collection[Partition]) -> None:
-        doing = "ending an open transaction"
-        try:
-            producer.begin_transaction()
-            for one in places:
-                # of an aborted transaction: who reads what is committed never sees it
-                producer.produce(one.topic, None, b"", one.number)
-        except KafkaException as error:
-            raise failure(error.args[0], doing) from error
+    def _commit(
+        self,
+        place: Partition,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> None:
+        """Commit likewise, with one record, until the older one is ended."""
+        _log.warning(f"{_LEFT}: it is committed now", partitions=_shown([place]))
+        for producer in self._producers:
+            with _failures():
+                producer.begin_transaction()
+                producer.produce(
+                    place.topic,
+                    value,
+                    key,
+                    place.number,
+                    timestamp=timestamp_ms or 0,
+                    headers=[*headers],
+                )
+            self._end(producer, producer.commit_transaction)
+            if place not in self._found({place.topic: place.number + 1}):
+                break
+
+    def _end(self, producer: Producer, end: Callable[[float], object]) -> None:
         deadline = runtime.monotonic() + _SEND_S
         while producer.flush(_FLUSH_S):
             if self._stopped() or runtime.monotonic() > deadline:
                 break
-        answered(doing, producer.abort_transaction, self._stopped)
+        answered(_DOING, end, self._stopped)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise failure(error.args[0], _DOING) from error
 
 
 def _shown(places: Collection[Partition]) -> str:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.kafka.start_report import StartReport
+from walstream.lsn import Lsn
 from walstream.pipeline.ledger import Counted
 
 
@@ -41,6 +42,13 @@ class PositionBook(Protocol):
 
     @property
     def plan(self) -> TransactionPlan: ...
+
+    @property
+    def resume(self) -> Lsn:
+        """Return below which LSN all ops were delivered; 0: nothing is named so."""
+
+    def is_delivered(self, value: bytes, /) -> bool:
+        """Return whether all that a position covers was delivered, whoever says so."""
 
     def open(self, value: bytes | None, /) -> StartReport:
         """Take the last position in Kafka, before anything is sent."""

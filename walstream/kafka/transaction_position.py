@@ -144,6 +144,16 @@ class DeliveredTransactions:
         self._first: Lsn = NEVER  # the first transaction that was left out
         self._last: TransactionPosition | None = None
 
+    @property
+    def resume(self) -> Lsn:
+        """Return below which LSN the state folder has all delivered."""
+        return self._place.resume
+
+    def is_delivered(self, value: bytes) -> bool:
+        """Return whether the state folder has all delivered that a position covers."""
+        found = decode_position(value)
+        return found is not None and found.lsn < self._place.resume
+
     def open(self, value: bytes | None) -> StartReport:
         """Take what Kafka has, before anything is sent; return what to say of it."""
         found = decode_position(value) if value is not None else None

@@ -8,7 +8,7 @@ from walstream.config.librdkafka import ClientProperties
 from walstream.kafka.fencing import answered, successor
 from walstream.kafka.open_transaction import OpenTransactions
 from walstream.kafka.position_reader import read_position
-from walstream.kafka.transaction_plan import TransactionPlan
+from walstream.kafka.transaction_plan import PositionBook
 from walstream.kafka.transaction_position import decode_position
 
 
@@ -18,13 +18,13 @@ class TransactionStart:
     def __init__(
         self,
         producer: Producer,
-        plan: TransactionPlan,
+        book: PositionBook,
         given: ClientProperties,
         client: ClientProperties,
     ) -> None:
         """`given` are the operator's properties, `client` a reader's."""
         self._producer = producer
-        self._plan = plan
+        self._book = book
         self._given = given
         self._client = client
 
@@ -36,14 +36,14 @@ class TransactionStart:
         `written` tells the topics of stream ops, and their numbers of partitions; it is
         called once the producers before are fenced. Raises Transient once `stopped`.
         """
-        plan = self._plan
+        book, plan = self._book, self._book.plan
         others = [successor(self._given, name) for name in plan.others]
         for other in others:
             answered("fencing", other.init_transactions, stopped)
         answered("beginning transactions", self._producer.init_transactions, stopped)
         producers = [self._producer, *others]
         still_open = OpenTransactions(producers, self._client, stopped)
-        still_open.end_position(plan.topic, plan.key)
+        still_open.end_position(plan.topic, plan.key, book.is_delivered)
         found = read_position(self._client, plan.topic, plan.key, stopped)
         topics = {
             name: partitions
@@ -51,5 +51,6 @@ class TransactionStart:
             if name != plan.topic
         }
         last = decode_position(found) if found is not None else None
-        still_open.end_beyond(topics, (last.lsn, last.seq_id) if last else (0, -1))
+        committed = (last.lsn, last.seq_id) if last else (0, -1)
+        still_open.end_ops(topics, max(committed, (book.resume, -1)))
         return found

@@ -91,7 +91,7 @@ class TransactionalProducer(OrderedProducer):
         return len(self._producer) + len(self._batch.shares)
 
     def _open(self) -> bytes | None:
-        start = TransactionStart(self._producer, self._plan, self._given, self._client)
+        start = TransactionStart(self._producer, self._book, self._given, self._client)
         return start.open(self._written, self._closing.is_set)
 
     def serve(self, *, busy: bool = False) -> bool:

@@ -12,6 +12,7 @@ import orjson
 
 from walstream.kafka.start_report import StartReport
 from walstream.kafka.transaction_plan import TransactionPlan
+from walstream.lsn import Lsn
 from walstream.pipeline.ledger import Counted
 from walstream.sources.kafka.offset_ledger import Portion
 
@@ -62,6 +63,16 @@ class CopiedRecords:
         self._replay = replay
         self.until = 0  # records below are there
         self._last = b""
+
+    @property
+    def resume(self) -> Lsn:
+        """Return 0: offsets name these records."""
+        return 0
+
+    def is_delivered(self, value: bytes) -> bool:
+        """Return whether the group's offset is not before that of a position."""
+        found = decode_position(value)
+        return found is not None and found.offset <= self._begin
 
     def open(self, value: bytes | None) -> StartReport:
         """Take what Kafka has, before anything is sent; return what to say of it."""
