@@ -31,7 +31,7 @@ from walstream.kafka.transaction_position import TransactionPosition
 from walstream.op import Table
 from walstream.testing.servers import LocalKafka
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.same_on_15]
 
 _TABLE = "CREATE TABLE t (id int PRIMARY KEY)"
 _LEFT_OUT = "Couldn't find leader endpoint"
