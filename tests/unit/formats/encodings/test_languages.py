@@ -72,6 +72,9 @@ def test_an_envelopes_end_tells_when_it_was_made_and_nothing_else_does(
     turn = SinkTurn()
     context = Context(encoding=encoding, turn=turn)
     encoder = encoder_in(encoding, "debezium")(TABLE, context)
+    language = language_of(encoding)
+    for part in parts_of(encoder, "t", (0,), context):
+        part.set(SchemaId(7, registered(language, part.schema.text)))
     row = ["1", "v"]
     op = ReplicationOp(Kind.INSERT, TABLE, 7, 0, new=row, row_lsn=7, xid=1)
     written = []
@@ -79,6 +82,6 @@ def test_an_envelopes_end_tells_when_it_was_made_and_nothing_else_does(
         turn.begin(nanoseconds)
         written.append(encoder.encode(op))
     one, other = written
-    ending = language_of(encoding).ending
+    ending = language.ending
     assert one[:-ending] == other[:-ending]
     assert one[-ending:] != other[-ending:]
