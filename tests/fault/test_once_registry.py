@@ -37,6 +37,8 @@ SINKS: dict[str, dict[str, Any]] = {
     "op_transactional": {"format": "op", "delivery": "transactional"},
     "json_schema": {"format": "debezium", "encoding": "json_schema"},
     "json_schema_row": {"format": "debezium_row", "encoding": "json_schema"},
+    "protobuf": {"format": "debezium", "encoding": "protobuf"},
+    "protobuf_row": {"format": "debezium_row", "encoding": "protobuf"},
 }
 
 

@@ -1,6 +1,7 @@
 """Texts that get numbers of a subject's versions; others may register meanwhile."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -36,8 +37,10 @@ class Registry:
         self.auto_register = True
         self.asked = 0
         self.kind = "PROTOBUF"
+        self.takes_s = 0.0
 
     def id_of(self, schema: SubjectSchema) -> int:
+        time.sleep(self.takes_s)
         if self.meanwhile:
             subject, text = self.meanwhile.pop(0)
             self.texts.setdefault(subject, []).append(text)
@@ -137,11 +140,12 @@ def test_a_refusal_counts_once_the_newest_version_was_looked_at(
     theirs = f"{HEAD} optional int32 a = 1; optional string b = 2; }}"
     registry.meanwhile = [("v", theirs)]
     registry.refuses = lambda text: "c = 2" in text
-    found = registrar.id_of(shape("int32 a", "string b", "int32 c"))
+    found = registrar.id_of(shape("int32 a", "int32 c", "string b"))
     assert numbers(found) == {"a": 1, "b": 2, "c": 3}
+    assert [text.count("deprecated") for text in registry.texts["v"]] == [0, 0, 0]
     registry.refuses = lambda _: True
     with pytest.raises(SchemaIncompatible):
-        registrar.id_of(shape("int32 a", "string b", "bytes c"))
+        registrar.id_of(shape("int32 a", "bytes c", "string b"))
 
 
 def test_fields_that_are_gone_stay_where_a_registry_wants_it(
@@ -175,7 +179,11 @@ def test_a_latest_version_that_cannot_be_read_is_told(
         registrar.id_of(shape("int32 a"))
 
 
-def test_threads_number_one_after_the_other(registrar: Registrar) -> None:
+def test_threads_number_one_after_the_other(
+    registry: Registry, registrar: Registrar
+) -> None:
+    """None has to be numbered again."""
+    registry.takes_s = 0.01
     found: list[dict[str, int]] = []
 
     def ask(name: str) -> None:
@@ -188,3 +196,4 @@ def test_threads_number_one_after_the_other(registrar: Registrar) -> None:
         one.join(10)
     given = [number for one in found for number in one.values()]
     assert sorted(given) == [*range(1, 9)]
+    assert len(registry.texts["v"]) == len(threads)

@@ -12,8 +12,10 @@ from walstream.config.registry import Registry
 from walstream.errors import HistoryError, Restart, WalstreamError
 from walstream.formats.debezium import DebeziumOptions, SinkTurn
 from walstream.formats.encodings.avro import AvroEnvelope
+from walstream.formats.encodings.protobuf.envelope import ProtoEnvelope
 from walstream.formats.encodings.subject import FramedPart, SchemaId, SubjectSchema
 from walstream.formats.encodings.wire import head
+from walstream.kafka.registry.client import SubjectVersion
 from walstream.kafka.registry.commands import relax
 from walstream.kafka.registry.errors import (
     RegistryAway,
@@ -23,7 +25,7 @@ from walstream.kafka.registry.errors import (
 )
 from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.registry.stored_schema import SCHEMAS
-from walstream.op import Table
+from walstream.op import Kind, ReplicationOp, Table
 from walstream.testing.memory import MemoryStore
 
 TOLD = Registry(url="http://me:pw@r:8081")
@@ -36,12 +38,15 @@ class Client:
     def __init__(self, _told: Registry) -> None:
         self.answers: dict[str, int | WalstreamError] = {}
         self.asked: list[str] = []
+        self.texts: list[str] = []  # of versions
+        self.registered: list[str] = []
         self.released = threading.Event()
         self.released.set()
 
     def id_of(self, schema: SubjectSchema) -> int:
         self.released.wait(10)
         self.asked.append(schema.subject)
+        self.registered.append(schema.text)
         answer = self.answers.get(schema.subject, 7)
         if isinstance(answer, WalstreamError):
             raise answer
@@ -49,6 +54,12 @@ class Client:
 
     def latest(self, _subject: str) -> str | None:
         return None
+
+    def versions(self, _subject: str) -> list[int]:
+        return [*range(1, len(self.texts) + 1)]
+
+    def version(self, _subject: str, number: int) -> SubjectVersion:
+        return SubjectVersion(number, "PROTOBUF", self.texts[number - 1])
 
     def close(self) -> None:
         """Close nothing."""
@@ -94,6 +105,11 @@ def ids() -> Iterator[Ids]:
 def part(subject: str = "t-value") -> FramedPart:
     writer = AvroEnvelope(TABLE, DebeziumOptions("app", adjust="avro"), SinkTurn())
     return FramedPart(SubjectSchema(subject, writer.schema_text), writer)
+
+
+def numbered_part(subject: str = "t-value") -> FramedPart:
+    writer = ProtoEnvelope(TABLE, DebeziumOptions("app", adjust="avro"), SinkTurn())
+    return FramedPart(SubjectSchema(subject, writer.schema_text, "PROTOBUF"), writer)
 
 
 def until(known: Callable[[], object]) -> None:
@@ -280,3 +296,42 @@ def test_who_waits_is_told_whatever_is_asked_besides(ids: Ids) -> None:
     ids.client.answers = {}
     until(lambda: one.have([new]))
     assert one.outage is None
+
+
+def test_numbers_are_kept_with_the_id(ids: Ids) -> None:
+    """A registry that is away gives none, and what a subject has later counts not."""
+    one, asked = ids.start(), numbered_part()
+    ids.client.texts = [
+        "package app.public.t; message Envelope { optional int64 ts_us = 9; }"
+    ]
+    until(lambda: one.have([asked]))
+    (known,) = one.of([asked]).values()
+    assert known.number == 7
+    assert "optional int64 ts_us = 9;" in known.text
+    assert ids.client.registered == [known.text]
+    op = ReplicationOp(Kind.INSERT, TABLE, 9, 0, None, ["1", "x"])
+    (kept,) = SCHEMAS.read_all(ids.store).values()
+    assert kept.text == known.text
+
+    two, again = ids.start(), numbered_part()
+    ids.client.answers["t-value"] = RegistryAway("away")
+    until(lambda: two.have([again]))
+    assert two.of([again]) == one.of([asked])
+    assert again.writer.encode(op) == asked.writer.encode(op)  # type: ignore[attr-defined]
+    assert again.writer.head == head(7) + b"\0"
+
+    three, other = ids.start(), numbered_part()
+    ids.client.texts = [known.text.replace("= 9", "= 19")]
+    until(lambda: three.have([other]))
+    assert three.of([other]) == one.of([asked])
+    assert ids.client.registered == [known.text]
+
+
+def test_another_subject_gives_numbers_of_its_own(ids: Ids) -> None:
+    told = TOLD.model_copy(update={"on_incompatible": "{subject}-2"})
+    one, asked = ids.start(told), numbered_part()
+    ids.client.answers["t-value"] = SchemaIncompatible("no")
+    with capture_logs():
+        until(lambda: one.have([asked]))
+    assert ids.client.asked[-1] == "t-value-2"
+    assert one.of([asked])[asked.schema.digest].text == ids.client.registered[-1]

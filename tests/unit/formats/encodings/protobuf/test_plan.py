@@ -1,7 +1,6 @@
 """Values of JSON by the numbers of their message."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -33,7 +32,7 @@ FULL = {
     "flag": True,
     "real": -0.0,
 }
-EMPTY: dict[str, Any] = {
+EMPTY: dict[str, object] = {
     "pairs": None,
     "lists": [],
     "texts": {},
