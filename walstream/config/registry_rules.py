@@ -12,7 +12,7 @@ from walstream.config.sink import KafkaSinkConfig
 
 _SCHEMES: Final = frozenset({"http", "https"})
 _OP: Final = "op"
-_OF_OP: Final = frozenset({"avro"})
+_OF_OP: Final = frozenset({"avro", "json_schema"})
 """Encodings of the format `op`, other than JSON."""
 _NOT_YET: Final = frozenset({"protobuf"})
 _UNCHECKED: Final = frozenset({"false", "0", ""})
@@ -66,7 +66,7 @@ def _check_op(path: tuple[str, ...], sink: KafkaSinkConfig) -> Iterator[Problem]
         yield Problem(
             (*path, "encoding"),
             f'"{sink.encoding}" is of the formats "debezium" and "debezium_row", and '
-            'the sink has format "op": write "json" or "avro"',
+            'the sink has format "op": write "json", "avro" or "json_schema"',
         )
     if sink.key != "json":
         yield Problem(

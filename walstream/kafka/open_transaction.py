@@ -8,7 +8,7 @@ its own. Operators know them as hanging (kafka-transactions.sh find-hanging).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 from confluent_kafka import KafkaException, Producer
@@ -81,7 +81,7 @@ class OpenTransactions:
             _log.info(
                 "a transaction is open: readers get nothing behind it until it ends "
                 "(kafka-transactions.sh find-hanging tells one that does not)",
-                **_shown(left),
+                partitions=_shown(left),
             )
         self._abort(beyond)
 
@@ -147,7 +147,7 @@ class OpenTransactions:
         _log.warning(
             "Kafka left an aborted transaction open, which kept readers waiting: it is "
             "ended now",
-            **_shown(places),
+            partitions=_shown(places),
         )
         for producer in self._producers:
             self._abort_in(producer, places)
@@ -168,6 +168,7 @@ class OpenTransactions:
         answered(doing, producer.abort_transaction, self._stopped)
 
 
-def _shown(places: Collection[Partition]) -> dict[str, Any]:
+def _shown(places: Collection[Partition]) -> str:
     shown = [f"{one.topic}[{one.number}]" for one in sorted(places)[:_MOST_SHOWN]]
-    return {"partitions": ", ".join(shown), "count": len(places)}
+    more = len(places) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -86,6 +86,12 @@ def _json_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
     return JsonSchemaRecords, JsonSchemaRowRecords
 
 
+def _json_op(table: "Table", options: "DebeziumOptions") -> "Encoder":
+    from walstream.formats.encodings.json_schema.op import JsonSchemaOp
+
+    return JsonSchemaOp(table, options)
+
+
 def _json_document(schema: "Schema") -> SchemaDocument:
     from walstream.formats.encodings.json_schema.document import JsonSchemaDocument
 
@@ -107,7 +113,12 @@ LANGUAGES: Final[Mapping[str, Language]] = {
     ),
     # from `"ts_ms":` on, with numbers of 13, 16 and 19 digits
     "json_schema": Language(
-        JSON_SCHEMA, _json_records, _json_document, _json_fields, ending=75
+        JSON_SCHEMA,
+        _json_records,
+        _json_document,
+        _json_fields,
+        ending=75,
+        op=_json_op,
     ),
 }
 """By the option `encoding`."""

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.loads.op_avro import OPTIONS, TABLE
+from tests.support.loads.registered_op import OPTIONS, TABLE
 from walstream.formats.encodings.op.columns import OpColumns
 from walstream.formats.encodings.op.document import COLUMNS, OpDocument
 from walstream.formats.encodings.op.schema import op_options, op_schema
