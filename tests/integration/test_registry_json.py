@@ -333,3 +333,27 @@ def test_a_large_row_is_inserted_and_deleted_as_any_other(
         assert read.read(records[1].key) == {"id": 5}
         assert read.value_of(records[1])["after"]["v"] == 'ä"' * (1 << 20)
         assert [one.value is None for one in records] == [False, False, False, True]
+
+
+def test_commands_that_check_prints_register_what_is_looked_up(
+    run: Run,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    walstream = run(registry, encoding=JSON, registry={"auto_register": False})
+    unregistered = findings(walstream, "schema-unregistered")
+    assert sorted(one["subject"] for one in unregistered) == [
+        f"subject {topic_prefix}public.t-{part}" for part in ("key", "value")
+    ]
+    for one in unregistered:
+        command = shlex.split(one["repair"]["command"])
+        subprocess.run(command, check=True, capture_output=True)
+    assert findings(walstream, "schema-unregistered") == []
+    with (
+        RegisteredReader(registry.url) as read,
+        walstream,
+        Reader(kafka.bootstrap, topic_prefix, raw) as reader,
+    ):
+        (record,) = reader.count(1)
+        assert read.value_of(record)["after"]["v"] == "before"

@@ -17,6 +17,7 @@ NOUNS: Final = {  # that end like a participle
     "encoding": "a noun",
     "fencing": "Kafka's word for it",
     "finding": "what `check` prints",
+    "numbering": "a noun",
     "pacing": "a noun",
     "quoting": "PostgreSQL's word for it",
     "testing": "as unittest, numpy and others call it",

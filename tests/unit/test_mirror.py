@@ -18,6 +18,9 @@ DRIVEN_BY = {
         "integration/test_polling.py: "
         "test_seven_rows_by_three_come_in_three_polls_of_an_instance_that_is_asked"
     ),
+    "walstream/formats/encodings/protobuf/forms.py": (
+        "unit/formats/encodings/protobuf/test_message_reader.py"
+    ),
     "walstream/pipeline/outage.py": "unit/kafka/test_connection_errors.py",
     "walstream/records/producer_record.py": "unit/kafka/test_record_sink.py",
     "walstream/records/handlers/outbox_settings.py": (

@@ -14,7 +14,6 @@ _SCHEMES: Final = frozenset({"http", "https"})
 _OP: Final = "op"
 _OF_OP: Final = frozenset({"avro", "json_schema"})
 """Encodings of the format `op`, other than JSON."""
-_NOT_YET: Final = frozenset({"protobuf"})
 _UNCHECKED: Final = frozenset({"false", "0", ""})
 
 
@@ -28,12 +27,6 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
                 'has no effect on encoding "json": write encoding = "avro", or leave '
                 "it out",
             )
-        return
-    if sink.encoding in _NOT_YET:
-        yield Problem(
-            (*path, "encoding"),
-            f'"{sink.encoding}" cannot be written yet: write "avro" or "json_schema"',
-        )
         return
     if sink.format == _OP:
         yield from _check_op(path, sink)

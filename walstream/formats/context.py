@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # a process whose formats are others does not load it
     from walstream.formats.debezium import DebeziumOptions, SinkTurn
-    from walstream.formats.encodings.subject import Strategy
+    from walstream.formats.encodings.subject import SchemaId, Strategy
 
 EMBEDDED: Final = frozenset({"schema", "table", "committime"})
 
@@ -37,4 +37,6 @@ class Context:
     encoding: str = "json"
     subjects: "Strategy" = "topic"  # how a registry's subjects are named
     # of a task, which asks no registry: schemas' ids by `SubjectSchema.digest`
-    ids: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    ids: "Mapping[str, SchemaId]" = field(
+        default_factory=dict, compare=False, repr=False
+    )

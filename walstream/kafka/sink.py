@@ -6,6 +6,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from walstream.config.librdkafka import ClientProperties
+from walstream.formats.encodings.subject import SchemaId
 from walstream.kafka.record_sink import RecordSink
 from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.target import Target
@@ -77,7 +78,7 @@ class KafkaSink(RecordSink):
         target = self._target(table)
         return target is None or self._have_ids(target.aim.parts)
 
-    def ids_of(self, table: Table) -> dict[str, int]:
+    def ids_of(self, table: Table) -> dict[str, SchemaId]:
         """Return those ids, by the digests of the schemas, for tasks."""
         target = self._target(table)
         if target is None or self._ids is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from walstream.formats.encodings.subject import SchemaId
 from walstream.kafka.sink import KafkaSink
 from walstream.op import Table
 from walstream.records.handlers.chain import Chain, Spec
@@ -20,7 +21,7 @@ class RegisteredSinks:
 
     def wait(
         self, wait: Callable[[Callable[[], bool]], None], tables: Iterable[Table]
-    ) -> Mapping[str, Mapping[str, int]]:
+    ) -> Mapping[str, Mapping[str, SchemaId]]:
         """Return the ids of these tables' schemas, by sink and by the schemas' digests.
 
         `wait` is called with what has to become true.
@@ -29,10 +30,10 @@ class RegisteredSinks:
         wait(lambda: self._have(every))
         return {
             name: {
-                digest: number
+                digest: found
                 for table in every
                 if not chain.is_outbox(table)  # its rows are never read
-                for digest, number in sink.ids_of(chain.shape(table)).items()
+                for digest, found in sink.ids_of(chain.shape(table)).items()
             }
             for name, (sink, chain) in self._sinks.items()
         }

@@ -9,14 +9,15 @@ import fastavro
 import jsonschema
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
+from tests.support.oracles import protobuf_values
 from tests.support.oracles.topic_reader import Record
 
 _MAGIC = b"\0"
 _HEAD = 5
 
 
-def _avro(told: Any) -> Callable[[bytes], Any]:
-    schema = fastavro.parse_schema(told)
+def _avro(text: str) -> Callable[[bytes], Any]:
+    schema = fastavro.parse_schema(json.loads(text))
 
     def read(data: bytes) -> Any:
         stream = BytesIO(data)
@@ -27,8 +28,8 @@ def _avro(told: Any) -> Callable[[bytes], Any]:
     return read
 
 
-def _json(told: Any) -> Callable[[bytes], Any]:
-    validator = jsonschema.Draft7Validator(told)
+def _json(text: str) -> Callable[[bytes], Any]:
+    validator = jsonschema.Draft7Validator(json.loads(text))
 
     def read(data: bytes) -> Any:
         found = json.loads(data)
@@ -38,7 +39,19 @@ def _json(told: Any) -> Callable[[bytes], Any]:
     return read
 
 
-_READERS: Final = {"AVRO": _avro, "JSON": _json}
+def _protobuf(text: str) -> Callable[[bytes], Any]:
+    made = protobuf_values.message_class(text)
+
+    def read(data: bytes) -> Any:
+        assert data[:1] == b"\0", "not the first message"
+        message = made.FromString(data[1:])
+        assert message.SerializeToString(deterministic=True) == data[1:]
+        return protobuf_values.plain(message)
+
+    return read
+
+
+_READERS: Final = {"AVRO": _avro, "JSON": _json, "PROTOBUF": _protobuf}
 
 
 class RegisteredReader:
@@ -64,7 +77,7 @@ class RegisteredReader:
             schema = self.client.get_schema(number)
             assert schema.schema_str is not None
             make = _READERS[schema.schema_type or "AVRO"]
-            self._reads[number] = make(json.loads(schema.schema_str))
+            self._reads[number] = make(schema.schema_str)
         return self._reads[number](data[_HEAD:])
 
     def value_of(self, record: Record) -> Any:

@@ -33,7 +33,7 @@ AVRO = {"encoding": "avro", "registry": REGISTRY}
         ({**AVRO, "format": "debezium_row"}, ""),
         ({"registry": REGISTRY}, "sinks.s.registry has no effect"),
         ({**AVRO, "encoding": "json_schema"}, ""),
-        ({**AVRO, "encoding": "protobuf"}, "cannot be written yet"),
+        ({**AVRO, "encoding": "protobuf"}, ""),
         ({**AVRO, "format": "op"}, ""),
         ({**AVRO, "format": "op", "registry": {}}, "sinks.s.registry.url is missing"),
         ({**AVRO, "format": "op", "key": "pkey"}, "sinks.s.key has no effect"),

@@ -261,7 +261,8 @@ def test_without_the_library_the_error_names_it(
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (b'{"schema": "syntax = 1", "schemaType": "PROTOBUF"}', "in PROTOBUF"),
+        (b'{"schema": "syntax = 1", "schemaType": "PROTOBUF"}', "of protobuf"),
+        (b'{"schema": "<x/>", "schemaType": "XML"}', "in XML"),
         (b'{"schema": "\\"nothing\\""}', "not a schema of Avro"),
     ],
 )

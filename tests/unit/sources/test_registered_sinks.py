@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from walstream.formats.encodings.subject import SchemaId
 from walstream.op import Table
 from walstream.records.handlers.chain import Spec
 from walstream.sources.registered_sinks import RegisteredSinks
@@ -23,8 +24,8 @@ class Sink:
         self.asked.append(table.columns)
         return len(self.asked) > 1
 
-    def ids_of(self, table: Table) -> dict[str, int]:
-        return {"-".join(table.columns): 7}
+    def ids_of(self, table: Table) -> dict[str, SchemaId]:
+        return {"-".join(table.columns): SchemaId(7)}
 
 
 def test_ids_are_of_the_handled_shapes_of_sinks_with_a_registry() -> None:
@@ -42,7 +43,7 @@ def test_ids_are_of_the_handled_shapes_of_sinks_with_a_registry() -> None:
             waits.append(1)
 
     events = replace(TABLE, name="events")
-    assert sinks.wait(wait, [TABLE, events]) == {"one": {"id-w": 7}}
+    assert sinks.wait(wait, [TABLE, events]) == {"one": {"id-w": SchemaId(7)}}
     assert waits == [1]
     assert first.asked == [("id", "w")] * 2  # and nothing of an outbox
     assert other.asked == []

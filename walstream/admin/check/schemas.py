@@ -14,6 +14,7 @@ from walstream.formats.encodings.subject import SubjectSchema
 from walstream.kafka.registry.client import RegistryClient
 from walstream.kafka.registry.commands import register, relax
 from walstream.kafka.registry.errors import SchemaIncompatible, SchemaUnregistered
+from walstream.kafka.registry.registrar import Registrar
 from walstream.kafka.registry.schema_difference import differing
 from walstream.op import Table
 from walstream.postgres.catalog import TableFacts
@@ -88,9 +89,10 @@ def _schemas(
 def _of_sink(told: Registry, schemas: Sequence[SubjectSchema]) -> Iterator[Finding]:
     """Look up all; raise what keeps from asking, be it the last question."""
     client = RegistryClient(told)
+    look = partial(_look, client, Registrar(client), told)
     try:
         with runtime.thread_pool(_AT_ONCE, "registry") as threads:
-            for found in threads.map(partial(_look, client, told), schemas):
+            for found in threads.map(look, schemas):
                 if found is not None:
                     yield found
     finally:
@@ -98,8 +100,12 @@ def _of_sink(told: Registry, schemas: Sequence[SubjectSchema]) -> Iterator[Findi
 
 
 def _look(
-    client: RegistryClient, told: Registry, schema: SubjectSchema
+    client: RegistryClient,
+    registrar: Registrar,
+    told: Registry,
+    shape: SubjectSchema,
 ) -> Finding | None:
+    schema = registrar.wanted(shape)
     try:
         client.lookup(schema)
     except SchemaUnregistered as error:
@@ -109,6 +115,9 @@ def _look(
             found = Finding.waits(error, "schema-unregistered", subject, _WAITS)
             return replace(found, repair=repair)
         if told.on_incompatible != STOP or client.fits(schema):
+            return None
+        kept = registrar.wanted(shape, keep=True)
+        if kept != schema and client.fits(kept):
             return None
         what = differing(client.latest(schema.subject) or "", schema)
         said = f"the table's schema is not compatible with earlier ones: {what}"

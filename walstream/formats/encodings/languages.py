@@ -4,12 +4,12 @@ What is needed is imported when it is: few processes write any, and none all. Wh
 them is in `readers`, which consumers have without this.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from walstream.errors import ConfigError
-from walstream.formats.encodings.readers import AVRO, JSON_SCHEMA
+from walstream.formats.encodings.readers import AVRO, JSON_SCHEMA, PROTOBUF
 
 if TYPE_CHECKING:
     from walstream.formats import Encoder
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 
 Fields = Mapping[str, tuple[str, bool]]
 """Type of each column of a row, for people, and whether it has a default."""
+
+
+class NumberText(Protocol):
+    """Function that numbers the fields of a schema."""
+
+    def __call__(self, text: str, history: Sequence[str], *, keep: bool) -> str:
+        """Return a text with numbers, by those of its versions, the latest last.
+
+        `keep`: fields that are gone stay. Raises a WalstreamError for a latest version
+        that cannot be read.
+        """
 
 
 class SchemaDocument(Protocol):
@@ -46,6 +57,8 @@ class Language:
     another text."""
     ending: int
     """Bytes at an envelope's end that tell when it was made."""
+    number: "NumberText | None" = None
+    """Makes the text that is registered, where numbers of fields lack in it."""
     op: "Callable[[Table, DebeziumOptions], Encoder] | None" = None
     """What makes the encoder of the format `op`; None: it has none."""
 
@@ -104,6 +117,33 @@ def _json_fields(text: str) -> Fields:
     return json_schema_fields(text)
 
 
+def _proto_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
+    from walstream.formats.encodings.protobuf.record import (
+        ProtoRecords,
+        ProtoRowRecords,
+    )
+
+    return ProtoRecords, ProtoRowRecords
+
+
+def _proto_document(schema: "Schema") -> SchemaDocument:
+    from walstream.formats.encodings.protobuf.document import ProtoDocument
+
+    return ProtoDocument(schema)
+
+
+def _proto_fields(text: str) -> Fields:
+    from walstream.formats.encodings.protobuf.field_types import proto_fields
+
+    return proto_fields(text)
+
+
+def _proto_number(text: str, history: Sequence[str], *, keep: bool) -> str:
+    from walstream.formats.encodings.protobuf.numbering import number_text
+
+    return number_text(text, history, keep=keep)
+
+
 LANGUAGES: Final[Mapping[str, Language]] = {
     # a byte that says that they are there, before milliseconds, microseconds and
     # nanoseconds, 6, 8 and 9 bytes long, and two more such bytes; from 2039 on one byte
@@ -119,6 +159,15 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         _json_fields,
         ending=75,
         op=_json_op,
+    ),
+    # as in Avro, each behind the number of its field, one byte
+    "protobuf": Language(
+        PROTOBUF,
+        _proto_records,
+        _proto_document,
+        _proto_fields,
+        ending=26,
+        number=_proto_number,
     ),
 }
 """By the option `encoding`."""

@@ -7,6 +7,7 @@ from walstream.errors import WalstreamError
 
 AVRO: Final = "AVRO"  # as the registry's API names it, and what it means without a word
 JSON_SCHEMA: Final = "JSON"
+PROTOBUF: Final = "PROTOBUF"
 
 
 class SchemaReader(Protocol):
@@ -41,11 +42,18 @@ def _json(text: str) -> SchemaReader:
     return JsonSchemaReader(text)
 
 
+def _proto(text: str) -> SchemaReader:
+    from walstream.formats.encodings.protobuf.reader import ProtoReader
+
+    return ProtoReader(text)
+
+
 _READERS: Final[Mapping[str, Callable[[str], SchemaReader]]] = {
     AVRO: _avro,
     JSON_SCHEMA: _json,
+    PROTOBUF: _proto,
 }
-_NAMES: Final = "Avro and JSON Schema are"
+_NAMES: Final = "Avro, JSON Schema and Protobuf are"
 
 
 def reader_of(kind: str | None, text: str) -> SchemaReader:

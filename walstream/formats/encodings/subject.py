@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from walstream.errors import ConfigError
-from walstream.formats.encodings.wire import head
+from walstream.formats.encodings.wire import FIRST_MESSAGE, head
 
 if TYPE_CHECKING:  # its package has many modules, which other formats do not need
     from walstream.formats.debezium.connect import Schema
@@ -25,6 +25,20 @@ class Framed(Protocol):
     schema: "Schema"
     schema_text: str  # in the encoding's own language
     head: bytes  # before each record: b"" until the id is known
+
+
+@runtime_checkable
+class NumberedWriter(Framed, Protocol):
+    """One that writes by the text that a registry has: its own lacks numbers."""
+
+    def use(self, registered: str) -> None: ...
+
+
+class SchemaId(NamedTuple):
+    """A schema as a registry knows it."""
+
+    number: int
+    text: str = ""  # "": as it was asked for
 
 
 @dataclass(frozen=True)
@@ -49,9 +63,13 @@ class FramedPart:
     schema: SubjectSchema
     writer: Framed
 
-    def set(self, number: int) -> None:
+    def set(self, found: SchemaId) -> None:
         """Let its records carry this id."""
-        self.writer.head = head(number)
+        before = head(found.number)
+        if isinstance(self.writer, NumberedWriter):
+            self.writer.use(found.text)
+            before += FIRST_MESSAGE
+        self.writer.head = before
 
 
 def subject_of(strategy: Strategy, topic: str, record: str, *, is_key: bool) -> str:
@@ -83,17 +101,17 @@ def framed_parts(
     )
 
 
-def set_heads(parts: Iterable[FramedPart], ids: Mapping[str, int]) -> None:
+def set_heads(parts: Iterable[FramedPart], ids: Mapping[str, SchemaId]) -> None:
     """Let records carry ids that are known by the digests of their schemas.
 
     Raises ConfigError where one lacks.
     """
     for part in parts:
-        number = ids.get(part.schema.digest)
-        if number is None:
+        found = ids.get(part.schema.digest)
+        if found is None:
             raise ConfigError(
                 f"the id of the schema of subject {part.schema.subject!r} was not "
                 "asked for: a handler makes columns that it does not tell beforehand",
                 hint="let the handler say by `table` what becomes of a table's columns",
             )
-        part.set(number)
+        part.set(found)

@@ -4,6 +4,7 @@ from typing import Final
 
 _MAGIC: Final = b"\0"
 HEAD: Final = 5  # bytes: the magic one, and the id
+FIRST_MESSAGE: Final = b"\0"  # of protobuf: which message of its schema a record is
 
 
 def head(number: int) -> bytes:

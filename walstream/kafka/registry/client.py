@@ -34,6 +34,14 @@ class RegisteredText(NamedTuple):
     text: str
 
 
+class SubjectVersion(NamedTuple):
+    """A version of a subject."""
+
+    number: int  # the schema's id
+    kind: str
+    text: str  # not letter by letter that which was sent
+
+
 class RegistryClient:
     """Asks one registry; from several threads."""
 
@@ -113,18 +121,31 @@ class RegistryClient:
 
     def has(self, subject: str) -> bool:
         """Return whether a subject has a version."""
-        asked = SubjectSchema(subject, "")
-        try:
-            return bool(self._ask(asked, lambda: self._client.get_versions(subject)))
-        except SchemaUnregistered:
-            return False
+        return bool(self.versions(subject))
 
     def latest(self, subject: str) -> str | None:
         """Return the text of a subject's latest version; None: there is none."""
+        versions = self.versions(subject)  # the client keeps what was the latest once
+        found = self.version(subject, versions[-1]) if versions else None
+        return None if found is None else found.text
+
+    def versions(self, subject: str) -> list[int]:
+        """Return the numbers of a subject's versions, the latest last."""
+        asked = SubjectSchema(subject, "")
+        try:
+            found = self._ask(asked, lambda: self._client.get_versions(subject))
+        except SchemaUnregistered:
+            return []
+        return sorted(found)
+
+    def version(self, subject: str, number: int) -> SubjectVersion | None:
+        """Return one of a subject's versions; None: it is gone."""
         asked = SubjectSchema(subject, "")
         with contextlib.suppress(SchemaUnregistered):
-            found = self._ask(asked, lambda: self._client.get_latest_version(subject))
-            return str(found.schema.schema_str)
+            found = self._ask(asked, lambda: self._client.get_version(subject, number))
+            text, kind = found.schema.schema_str, found.schema.schema_type
+            made = _id(found.schema_id), kind or asked.kind, str(text)
+            return SubjectVersion(*made)
         return None
 
     def schema_of(self, number: int) -> RegisteredText:

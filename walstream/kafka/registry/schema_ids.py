@@ -16,7 +16,7 @@ import structlog
 
 from walstream.config.registry import STOP, SUBJECT, Registry
 from walstream.errors import Repair, Restart, Transient, WalstreamError
-from walstream.formats.encodings.subject import FramedPart, SubjectSchema
+from walstream.formats.encodings.subject import FramedPart, SchemaId, SubjectSchema
 from walstream.kafka.registry.client import RegistryClient
 from walstream.kafka.registry.commands import relax
 from walstream.kafka.registry.errors import (
@@ -24,6 +24,7 @@ from walstream.kafka.registry.errors import (
     RegistryRefused,
     SchemaIncompatible,
 )
+from walstream.kafka.registry.registrar import Registrar
 from walstream.kafka.registry.schema_difference import differing
 from walstream.kafka.registry.stored_schema import SCHEMAS, StoredSchema, document_of
 from walstream.pipeline.outage import Outage
@@ -41,7 +42,7 @@ _log = structlog.get_logger()
 @dataclass(frozen=True, slots=True)
 class _Changed:
     schema: SubjectSchema
-    number: int  # the id now
+    found: SchemaId  # now
 
 
 class SchemaIds:
@@ -64,15 +65,16 @@ class SchemaIds:
         self._told = told
         self._positions = positions
         self._client = client(told)
+        self._registrar = Registrar(self._client)
         self._threads = runtime.thread_pool(_AT_ONCE, thread_name_prefix="registry")
         self._looker = runtime.thread_pool(1, thread_name_prefix="registry-look")
-        self._known: dict[str, int] = {}
+        self._known: dict[str, SchemaId] = {}
         self._kept: dict[str, StoredSchema] = {
             name.partition("/")[2]: found
             for name, found in SCHEMAS.read_all(positions).items()
             if name.startswith(f"{sink}/") and found.registry == told.identity
         }
-        self._asked: dict[str, Future[int]] = {}
+        self._asked: dict[str, Future[SchemaId]] = {}
         self._retry_at = 0.0
         self._why: Outage | None = None
         self._said: set[str] = set()  # reasons that the log has, of this outage
@@ -89,8 +91,7 @@ class SchemaIds:
         found: list[FramedPart] = []
         missing: list[FramedPart] = []
         for part in parts:
-            number = self._known.get(part.schema.digest)
-            known = number is not None or self._find(part.schema)
+            known = part.schema.digest in self._known or self._find(part.schema)
             (found if known else missing).append(part)
         self.look()  # before any record carries another id than before
         for part in found:
@@ -100,7 +101,7 @@ class SchemaIds:
         self._missing.update(one.schema.digest for one in missing)
         return not missing
 
-    def of(self, parts: Iterable[FramedPart]) -> dict[str, int]:
+    def of(self, parts: Iterable[FramedPart]) -> dict[str, SchemaId]:
         """Return ids that are known, by the digests of their schemas."""
         return {one.schema.digest: self._known[one.schema.digest] for one in parts}
 
@@ -126,7 +127,7 @@ class SchemaIds:
                 replace(kept, doubted=True)
             )
         for one in changed:
-            entries |= self._entry(one.schema, one.number)
+            entries |= self._entry(one.schema, one.found)
         self._disown()
         self._positions.write(entries)  # behind that: else nobody would know
         raise Restart(
@@ -161,34 +162,35 @@ class SchemaIds:
         if kept is None:
             return False
         if kept.doubted:
-            self._positions.write(self._entry(schema, kept.id))
+            self._positions.write(self._entry(schema, kept.known))
             self._kept[schema.digest] = replace(kept, doubted=False)
-        self._known[schema.digest] = kept.id
+        self._known[schema.digest] = kept.known
         self._looker.submit(self._compare, schema)
         return True
 
-    def _ask(self, schema: SubjectSchema) -> int:
+    def _ask(self, schema: SubjectSchema) -> SchemaId:
         kept = self._kept.get(schema.digest)
         try:
             try:
-                number = self._client.id_of(schema)
+                text = "" if kept is None else kept.text
+                found = self._registrar.id_of(schema, text)
             except SchemaIncompatible as error:
-                number = self._elsewhere(schema, error)
+                found = self._elsewhere(schema, error)
         except (RegistryAway, RegistryRefused):
             raise
         except WalstreamError as error:
             if kept is None:
                 raise
             self._tell_missing(error, kept.id)
-            return kept.id
-        if kept is not None and kept.id != number:
-            self._tell_changed(schema, kept.id, number)
+            return kept.known
+        if kept is not None and kept.known != found:
+            self._tell_changed(schema, kept.id, found.number)
             if not kept.doubted:
-                self._changed[schema.digest] = _Changed(schema, number)
-                return number
+                self._changed[schema.digest] = _Changed(schema, found)
+                return found
         if kept is None or kept.doubted:
-            self._positions.write(self._entry(schema, number))
-        return number
+            self._positions.write(self._entry(schema, found))
+        return found
 
     def _tell_missing(self, error: WalstreamError, kept: int) -> None:
         _log.warning(
@@ -208,19 +210,19 @@ class SchemaIds:
             now=number,
         )
 
-    def _elsewhere(self, schema: SubjectSchema, error: SchemaIncompatible) -> int:
+    def _elsewhere(self, schema: SubjectSchema, error: SchemaIncompatible) -> SchemaId:
         """Register under another subject, where the operator named one."""
         rule = self._told.on_incompatible
         if rule != STOP:
             other = replace(schema, subject=rule.replace(SUBJECT, schema.subject))
-            number = self._client.id_of(other)
+            found = self._registrar.id_of(other)
             _log.warning(
                 "schema is registered under another subject: its own refuses it",
                 **{SINK: self._sink},
                 subject=schema.subject,
                 other=other.subject,
             )
-            return number
+            return found
         raise self._refusal(schema, error)
 
     def _refusal(
@@ -241,9 +243,10 @@ class SchemaIds:
             ),
         )
 
-    def _entry(self, schema: SubjectSchema, number: int) -> Mapping[str, object]:
-        found = StoredSchema(number, schema.subject, self._told.identity)
-        return document_of(self._sink, schema).entry(found)
+    def _entry(self, schema: SubjectSchema, found: SchemaId) -> Mapping[str, object]:
+        where = schema.subject, self._told.identity
+        kept = StoredSchema(found.number, *where, text=found.text)
+        return document_of(self._sink, schema).entry(kept)
 
     def _compare(self, schema: SubjectSchema) -> None:
         """Look at a kept id that is in use, as soon as the registry answers."""

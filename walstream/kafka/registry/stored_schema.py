@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from walstream.formats.encodings.subject import SubjectSchema
+from walstream.formats.encodings.subject import SchemaId, SubjectSchema
 from walstream.pipeline.state_document import (
     StateDocument,
     StateDocuments,
@@ -21,6 +21,12 @@ class StoredSchema:
     registry: str  # an id means nothing to another one
     doubted: bool = False
     """Did another id turn out to be wrong, and was this one not used since?"""
+    text: str = ""  # as the registry has it; "": as it was asked for
+
+    @property
+    def known(self) -> SchemaId:
+        """What records are written by."""
+        return SchemaId(self.id, self.text)
 
 
 SCHEMAS: Final = StateDocuments("schemas/", StoredSchema)

@@ -15,5 +15,7 @@ def test_without_a_word_it_is_avro(kind: str | None) -> None:
 
 
 def test_another_language_is_named() -> None:
-    with pytest.raises(WalstreamError, match="in XML, where Avro and JSON Schema are"):
+    with pytest.raises(
+        WalstreamError, match="in XML, where Avro, JSON Schema and Protobuf are"
+    ):
         reader_of("XML", TEXT)

@@ -6,6 +6,7 @@ from walstream.errors import ConfigError
 from walstream.formats.debezium import DebeziumOptions, SinkTurn
 from walstream.formats.encodings.avro import AvroEnvelope
 from walstream.formats.encodings.subject import (
+    SchemaId,
     Strategy,
     SubjectSchema,
     framed_parts,
@@ -48,5 +49,5 @@ def test_an_id_is_set_in_front_of_records() -> None:
     ]
     with pytest.raises(ConfigError, match="t-value"):
         set_heads(parts, {})
-    set_heads(parts, {parts[0].schema.digest: 258})
+    set_heads(parts, {parts[0].schema.digest: SchemaId(258)})
     assert writer.head == head(258) == b"\0\0\0\1\2"

@@ -8,6 +8,7 @@ import pytest
 from tests.support.oracles.debezium_avro import read
 from walstream.errors import WalstreamError
 from walstream.formats.debezium import DebeziumOptions, HeartbeatRecords
+from walstream.formats.encodings.subject import SchemaId
 from walstream.formats.encodings.wire import head
 from walstream.kafka.registry.aside import AsideEncoding
 from walstream.records.producer_record import SchemaRecord
@@ -25,7 +26,7 @@ def test_key_and_value_stand_behind_their_ids() -> None:
     parts = asides.parts("beats", made)
     assert [one.schema.subject for one in parts] == ["beats-key", "beats-value"]
     for number, one in enumerate(parts):
-        one.set(number)
+        one.set(SchemaId(number))
         fastavro.parse_schema(json.loads(one.schema.text))
     encoded = asides.encode("beats", made)
     assert encoded.topic == "beats"
@@ -43,7 +44,7 @@ def test_each_encoding_has_its_language() -> None:
     parts = asides.parts("beats", made)
     assert [one.schema.kind for one in parts] == ["JSON", "JSON"]
     for number, one in enumerate(parts):
-        one.set(number)
+        one.set(SchemaId(number))
     assert asides.encode("beats", made).value == head(1) + b'{"ts_ms":77}'
 
 

@@ -12,7 +12,7 @@ from walstream.config.registry import Registry
 from walstream.errors import HistoryError, Restart, WalstreamError
 from walstream.formats.debezium import DebeziumOptions, SinkTurn
 from walstream.formats.encodings.avro import AvroEnvelope
-from walstream.formats.encodings.subject import FramedPart, SubjectSchema
+from walstream.formats.encodings.subject import FramedPart, SchemaId, SubjectSchema
 from walstream.formats.encodings.wire import head
 from walstream.kafka.registry.commands import relax
 from walstream.kafka.registry.errors import (
@@ -108,7 +108,7 @@ def test_nothing_waits_for_an_answer(ids: Ids) -> None:
     ids.client.released.set()
     until(lambda: one.have([asked]))
     assert asked.writer.head == head(7)
-    assert one.of([asked]) == {asked.schema.digest: 7}
+    assert one.of([asked]) == {asked.schema.digest: SchemaId(7)}
 
 
 def test_what_is_known_is_not_asked_again_within_a_stream(ids: Ids) -> None:

@@ -15,6 +15,7 @@ from walstream.errors import WalstreamError
 from walstream.formats.encodings.avro import values
 from walstream.formats.encodings.avro.data import AvroData
 from walstream.formats.encodings.avro.values import Read
+from walstream.formats.encodings.json_value import base64
 
 Connect = Mapping[str, Any]
 """A schema of Connect, as JsonConverter writes it."""
@@ -281,7 +282,7 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
     if default is None:
         return
     if schema["type"] == "bytes":
-        default = values.base64(default.encode("latin-1"))
+        default = base64(default.encode("latin-1"))
     schema["default"] = default
 
 

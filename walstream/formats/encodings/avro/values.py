@@ -4,22 +4,16 @@ Bytes are base64, and so are decimals; what is not a number is a text; a `float`
 fewest digits that mean it.
 """
 
-from binascii import b2a_base64
 from collections.abc import Callable, Sequence
-from math import isfinite
-from struct import Struct
 from typing import Any, Final
 
+from walstream.formats.encodings import json_value
 from walstream.formats.encodings.avro.data import AvroData
+from walstream.formats.encodings.json_value import base64
 
 Read = Callable[[AvroData], Any]
 int64: Final[Read] = AvroData.long
 text: Final[Read] = AvroData.text
-
-_FLOAT: Final = Struct("<f")
-_DECIMALS: Final = 6  # of a float, which all come back
-_MOST_DECIMALS: Final = 9
-_SMALLEST: Final = 2.0**-126  # with all its bits
 
 
 def null(_: AvroData) -> None:
@@ -56,41 +50,14 @@ def fixed(size: int) -> Read:
     return lambda data: base64(data.take(size))
 
 
-def base64(value: bytes) -> str:
-    """Write bytes as JSON has them."""
-    return b2a_base64(value, newline=False).decode()
-
-
 def double(data: AvroData) -> float | str:
     """Read a double."""
-    number = data.double()
-    return number if isfinite(number) else _word(number)
+    return json_value.double(data.double())
 
 
 def single(data: AvroData) -> float | str:
     """Read a float."""
-    number = data.single()
-    return _shortest(number) if isfinite(number) else _word(number)
-
-
-def _word(number: float) -> str:
-    if number != number:  # noqa: PLR0124 - NaN alone
-        return "NaN"
-    return "Infinity" if number > 0 else "-Infinity"
-
-
-def _shortest(number: float) -> float:
-    """Return the number of the fewest digits that is this float."""
-    first = _DECIMALS if abs(number) >= _SMALLEST else 1
-    wanted = _FLOAT.pack(number)
-    for decimals in range(first, _MOST_DECIMALS):
-        found = float(f"{number:.{decimals}g}")
-        try:
-            if _FLOAT.pack(found) == wanted:
-                return found
-        except OverflowError:  # rounded up from the largest one
-            continue
-    return float(f"{number:.{_MOST_DECIMALS}g}")
+    return json_value.single(data.single())
 
 
 def enum(symbols: Sequence[str]) -> Read:

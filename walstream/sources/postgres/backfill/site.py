@@ -10,7 +10,7 @@ from walstream.pipeline.ports import SinkTopic, StateStore
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.catalog import TableFacts
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
-from walstream.sources.postgres.backfill.task_factory import wanted
+from walstream.sources.postgres.backfill.task_factory import SinkIds, wanted
 from walstream.sources.stream_metrics import StreamMetrics
 from walstream.spark import session as spark
 
@@ -51,7 +51,7 @@ class Surroundings:
     header: bytes  # of each first record
     empty: Callable[[Table, int, int], None]
     """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
-    ids: Callable[[Iterable[Table]], Mapping[str, Mapping[str, int]]] = lambda _: {}
+    ids: Callable[[Iterable[Table]], SinkIds] = lambda _: {}
     """Return the ids of these tables' schemas by sink, once all are known."""
     column_facts: bool = False  # does a sink's format write what only the catalog says?
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from walstream.config import Config, KafkaSinkConfig
 from walstream.config.sink import RoutedSink
+from walstream.formats.encodings.subject import SchemaId
 from walstream.kafka.bulk_producer import BULK, Outgoing
 from walstream.kafka.fencing import TRANSACTION
 from walstream.kafka.producer_config import producer_properties
@@ -26,7 +27,7 @@ from walstream.sources.postgres.backfill.task_sink import TaskTarget, TopicShape
 from walstream.sources.routers import Routers
 from walstream.spark.leash import Leash
 
-SinkIds = Mapping[str, Mapping[str, int]]
+SinkIds = Mapping[str, Mapping[str, SchemaId]]
 """Ids of schemas by sink, and by the digests of the schemas."""
 
 

@@ -12,6 +12,7 @@ from walstream.errors import WalstreamError
 from walstream.formats.context import Context
 from walstream.formats.encodings import encoder_in, parts_of
 from walstream.formats.encodings.avro.op import AvroOp
+from walstream.formats.encodings.subject import SchemaId
 from walstream.formats.op import OpEncoder, decode
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED, Row
@@ -84,7 +85,7 @@ def test_its_parts_have_ids_and_names() -> None:
     parts = parts_of(encoder, "t", (0,), context)
     assert [one.schema.subject for one in parts] == ["t-value", "t-key"]
     for part in parts:
-        part.set(7)
+        part.set(SchemaId(7))
     one = op(Kind.INSERT, new=ROW)
     assert encoder.encode(one).startswith(b"\0\0\0\0\7\2t")
     assert encoder.values(one) == [encoder.encode(one)]

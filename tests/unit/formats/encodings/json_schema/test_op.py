@@ -12,6 +12,7 @@ from walstream.formats.context import Context
 from walstream.formats.encodings import encoder_in, parts_of
 from walstream.formats.encodings.json_schema.op import JsonSchemaOp
 from walstream.formats.encodings.op.schema import op_options
+from walstream.formats.encodings.subject import SchemaId
 from walstream.formats.op import OpEncoder, decode
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED, Row
@@ -57,6 +58,6 @@ def test_its_parts_have_ids_and_any_names() -> None:
     assert [part.schema.subject for part in parts] == ["t-value", "t-key"]
     assert parts_of(encoder, "t", (), context) == parts[:1]
     for part in parts:
-        part.set(7)
+        part.set(SchemaId(7))
     assert encoder.encode(one).startswith(b'\0\0\0\0\7{"table_name":"t b"')
     assert encoder.key((0,)).render(one) == '\0\0\0\0\7{"k é":1}'.encode()

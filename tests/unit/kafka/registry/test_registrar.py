@@ -1,0 +1,190 @@
+"""Texts that get numbers of a subject's versions; others may register meanwhile."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from walstream.errors import WalstreamError
+from walstream.formats.encodings.protobuf import parsed_proto
+from walstream.formats.encodings.subject import SchemaId, SubjectSchema
+from walstream.kafka.registry.client import SubjectVersion
+from walstream.kafka.registry.errors import SchemaIncompatible, SchemaUnregistered
+from walstream.kafka.registry.registrar import Registrar
+
+HEAD = 'syntax = "proto3"; package a; message V {'
+
+
+def shape(*fields: str, subject: str = "v") -> SubjectSchema:
+    lines = "".join(f"optional {one}; " for one in fields)
+    return SubjectSchema(subject, f"{HEAD} {lines}}}", "PROTOBUF")
+
+
+def numbers(found: SchemaId) -> dict[str, int]:
+    live = parsed_proto(found.text).first.live
+    return {name: field.number for name, field in live.items()}
+
+
+class Registry:
+    """A registry that takes what `refuses` does not refuse."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, list[str]] = {}
+        self.refuses: Callable[[str], bool] = lambda _: False
+        self.meanwhile: list[tuple[str, str]] = []  # by others, at the next question
+        self.auto_register = True
+        self.asked = 0
+        self.kind = "PROTOBUF"
+
+    def id_of(self, schema: SubjectSchema) -> int:
+        if self.meanwhile:
+            subject, text = self.meanwhile.pop(0)
+            self.texts.setdefault(subject, []).append(text)
+        texts = self.texts.setdefault(schema.subject, [])
+        if schema.text not in texts:
+            if not self.auto_register:
+                raise SchemaUnregistered("not there")
+            if self.refuses(schema.text):
+                raise SchemaIncompatible("no")
+            texts.append(schema.text)
+        return 100 + texts.index(schema.text)
+
+    def versions(self, subject: str) -> list[int]:
+        return [*range(1, len(self.texts.get(subject, [])) + 1)]
+
+    def version(self, subject: str, number: int) -> SubjectVersion | None:
+        self.asked += 1
+        text = self.texts[subject][number - 1]
+        return SubjectVersion(99 + number, self.kind, text) if text else None
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+@pytest.fixture
+def registrar(registry: Registry) -> Registrar:
+    client: Any = registry
+    return Registrar(client)
+
+
+def test_numbers_come_from_the_versions_of_the_subject(
+    registry: Registry, registrar: Registrar
+) -> None:
+    registry.texts["v"] = ["", f"{HEAD} int32 b = 7; }}"]  # the first is gone
+    found = registrar.id_of(shape("int32 a", "int32 b"))
+    assert (found.number, numbers(found)) == (102, {"a": 8, "b": 7})
+    assert registry.texts["v"][-1] == found.text
+    again = registrar.id_of(shape("int32 b", "int32 c"))
+    assert numbers(again) == {"b": 7, "c": 9}
+    assert registry.asked == 4  # each version once
+
+
+def test_a_schema_of_another_language_is_asked_for_as_it_is(
+    registrar: Registrar,
+) -> None:
+    schema = SubjectSchema("v", "{}", "AVRO")
+    assert registrar.id_of(schema) == SchemaId(100)
+    assert registrar.wanted(schema) is schema
+
+
+def test_what_it_had_before_counts_unless_the_registry_refuses_it(
+    registry: Registry, registrar: Registrar
+) -> None:
+    schema = shape("int32 a")
+    kept = f"{HEAD} optional int32 a = 5; }}"
+    assert registrar.id_of(schema, kept) == SchemaId(100, kept)
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 3; }}"]
+    registry.refuses = lambda text: "= 5" in text
+    assert numbers(registrar.id_of(schema, kept)) == {"a": 3}
+
+
+def test_versions_of_another_language_have_no_numbers(
+    registry: Registry, registrar: Registrar
+) -> None:
+    registry.texts["v"], registry.kind = ["{}"], "AVRO"
+    assert numbers(registrar.id_of(shape("int32 a"))) == {"a": 1}
+
+
+def test_what_another_registers_at_once_keeps_its_numbers(
+    registry: Registry, registrar: Registrar
+) -> None:
+    """The second has no number that the first gave to another name."""
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 1; }}"]
+    theirs = f"{HEAD} optional int32 a = 1; optional int32 b = 2; }}"
+    registry.meanwhile = [("v", theirs)]
+    found = registrar.id_of(shape("int32 a", "int32 c"))
+    assert numbers(found) == {"a": 1, "c": 3}
+    assert "reserved 2;" in found.text
+    assert registry.texts["v"][-1] == found.text
+
+
+def test_the_same_that_another_registers_at_once_is_taken(
+    registry: Registry, registrar: Registrar
+) -> None:
+    text = registrar.wanted(shape("int32 a")).text
+    registry.meanwhile = [("v", text)]
+    assert registrar.id_of(shape("int32 a")) == SchemaId(100, text)
+    assert registry.texts["v"] == [text]
+
+
+def test_a_refusal_counts_once_the_newest_version_was_looked_at(
+    registry: Registry, registrar: Registrar
+) -> None:
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 1; }}"]
+    theirs = f"{HEAD} optional int32 a = 1; optional string b = 2; }}"
+    registry.meanwhile = [("v", theirs)]
+    registry.refuses = lambda text: "c = 2" in text
+    found = registrar.id_of(shape("int32 a", "string b", "int32 c"))
+    assert numbers(found) == {"a": 1, "b": 2, "c": 3}
+    registry.refuses = lambda _: True
+    with pytest.raises(SchemaIncompatible):
+        registrar.id_of(shape("int32 a", "string b", "bytes c"))
+
+
+def test_fields_that_are_gone_stay_where_a_registry_wants_it(
+    registry: Registry, registrar: Registrar
+) -> None:
+    """Apicurio takes each one that is gone for incompatible."""
+    registry.refuses = lambda text: "reserved" in text
+    registrar.id_of(shape("int32 a", "int32 b"))
+    found = registrar.id_of(shape("int32 a", "int32 c"))
+    assert numbers(found) == {"a": 1, "c": 3}
+    assert "b = 2 [deprecated = true];" in found.text
+    assert registrar.wanted(shape("int32 a"), keep=True).text.count("deprecated") == 2
+    assert "deprecated" not in registrar.wanted(shape("int32 a")).text
+
+
+def test_without_a_right_to_register_nothing_is(
+    registry: Registry, registrar: Registrar
+) -> None:
+    registry.auto_register = False
+    with pytest.raises(SchemaUnregistered):
+        registrar.id_of(shape("int32 a"))
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 9; }}"]
+    assert numbers(registrar.id_of(shape("int32 a"))) == {"a": 9}
+
+
+def test_a_latest_version_that_cannot_be_read_is_told(
+    registry: Registry, registrar: Registrar
+) -> None:
+    registry.texts["v"] = ["service S {}"]
+    with pytest.raises(WalstreamError, match="'service'"):
+        registrar.id_of(shape("int32 a"))
+
+
+def test_threads_number_one_after_the_other(registrar: Registrar) -> None:
+    found: list[dict[str, int]] = []
+
+    def ask(name: str) -> None:
+        found.append(numbers(registrar.id_of(shape(f"int32 {name}"))))
+
+    threads = [threading.Thread(target=ask, args=(f"c{one}",)) for one in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(10)
+    given = [number for one in found for number in one.values()]
+    assert sorted(given) == [*range(1, 9)]

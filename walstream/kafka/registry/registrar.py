@@ -1,0 +1,114 @@
+"""Asks a registry for the id of a schema, and makes the text for that where it lacks.
+
+In protobuf fields have numbers, which come from the versions that the subject has: they
+are looked at first. Where two instances register at once, the later one sees what came
+between, and numbers again.
+"""
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from walstream.formats.encodings.languages import NumberText, language_of_kind
+from walstream.formats.encodings.subject import SchemaId, SubjectSchema
+from walstream.kafka.registry.client import RegistryClient, SubjectVersion
+from walstream.kafka.registry.errors import SchemaIncompatible, SchemaUnregistered
+
+_ATTEMPTS: Final = 5
+_VERSIONS: Final = 200  # that are looked at: of those before, numbers are reserved
+
+
+class Registrar:
+    """Registers schemas, or looks them up; from several threads."""
+
+    def __init__(self, client: RegistryClient) -> None:
+        self._client = client
+        self._versions: dict[tuple[str, int], SubjectVersion | None] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def id_of(self, schema: SubjectSchema, text: str = "") -> SchemaId:
+        """Return what the registry knows a schema by, and register it if that may be.
+
+        `text` is what it had numbers in before. Raises what `RegistryClient.id_of`
+        does, and a WalstreamError for a latest version that cannot be read.
+        """
+        number = _number_of(schema)
+        if number is None:
+            return SchemaId(self._client.id_of(schema))
+        with self._lock(schema.subject):
+            # another registry may have numbers of its own
+            with contextlib.suppress(SchemaIncompatible, SchemaUnregistered):
+                if text:
+                    told = replace(schema, text=text)
+                    return SchemaId(self._client.id_of(told), text)
+            return self._new(schema, number)
+
+    def wanted(self, schema: SubjectSchema, *, keep: bool = False) -> SubjectSchema:
+        """Return a schema as it would be registered.
+
+        `keep`: with the fields that are gone, which some registries want.
+        """
+        number = _number_of(schema)
+        if number is None:
+            return schema
+        history = self._history(schema, self._client.versions(schema.subject))
+        texts = [one.text for one in history]
+        return replace(schema, text=number(schema.text, texts, keep=keep))
+
+    def _new(self, schema: SubjectSchema, number: NumberText) -> SchemaId:
+        outdated: set[int] = set()  # what another's version came before
+        found = SchemaId(0)
+        for _ in range(_ATTEMPTS):
+            before = self._client.versions(schema.subject)
+            every = self._history(schema, before)
+            texts = [one.text for one in every if one.number not in outdated]
+            asked = replace(schema, text=number(schema.text, texts, keep=False))
+            try:
+                found = SchemaId(self._client.id_of(asked), asked.text)
+            except SchemaIncompatible:
+                if self._client.versions(schema.subject) != before:
+                    continue
+                kept = replace(schema, text=number(schema.text, texts, keep=True))
+                if kept == asked:
+                    raise
+                found = SchemaId(self._client.id_of(kept), kept.text)
+            is_old = any(one.number == found.number for one in every)
+            if is_old or not self._is_late(schema, before, found):
+                return found
+            outdated.add(found.number)
+        return found
+
+    def _is_late(
+        self, schema: SubjectSchema, before: Sequence[int], found: SchemaId
+    ) -> bool:
+        """Return whether another version was registered since those of `before`."""
+        after = self._client.versions(schema.subject)
+        new = [one for one in after if one not in before]
+        return any(one.number != found.number for one in self._history(schema, new))
+
+    def _history(
+        self, schema: SubjectSchema, versions: Sequence[int]
+    ) -> list[SubjectVersion]:
+        """Return versions, the latest last; each is asked for once."""
+        found = []
+        for version in versions[-_VERSIONS:]:
+            place = schema.subject, version
+            if place not in self._versions:
+                self._versions[place] = self._client.version(*place)
+            one = self._versions[place]
+            if one is not None and one.kind == schema.kind:
+                found.append(one)
+        return found
+
+    def _lock(self, subject: str) -> threading.Lock:
+        """Return what lets one at a time number a subject's schemas."""
+        with self._guard:
+            return self._locks.setdefault(subject, threading.Lock())
+
+
+def _number_of(schema: SubjectSchema) -> NumberText | None:
+    language = language_of_kind(schema.kind)
+    return None if language is None else language.number
