@@ -107,7 +107,7 @@ def said(op: ReplicationOp) -> tuple[Any, ...]:
     return *named, op.old, op.new, op.absent, op.snapshot, op.partitions
 
 
-@pytest.mark.parametrize("encoding", ["avro", "json_schema"])
+@pytest.mark.parametrize("encoding", ["avro", "json_schema", "protobuf"])
 def test_a_reader_gets_what_json_says(  # noqa: PLR0913, PLR0917 - fixtures
     encoding: str,
     database: Database,
@@ -145,6 +145,8 @@ def test_a_reader_gets_what_json_says(  # noqa: PLR0913, PLR0917 - fixtures
         for ours, told in zip(found, wanted, strict=True):
             assert ours == told
         for each in records:  # independent of walstream's reader
+            if encoding == "protobuf":
+                continue  # walstream alone reads it here
             value = json.loads(each.value[5:]) if encoding != "avro" else None
             if value is None:
                 stranger.read(each.key)

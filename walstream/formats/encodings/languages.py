@@ -126,6 +126,12 @@ def _proto_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
     return ProtoRecords, ProtoRowRecords
 
 
+def _proto_op(table: "Table", options: "DebeziumOptions") -> "Encoder":
+    from walstream.formats.encodings.protobuf.op import ProtoOp
+
+    return ProtoOp(table, options)
+
+
 def _proto_document(schema: "Schema") -> SchemaDocument:
     from walstream.formats.encodings.protobuf.document import ProtoDocument
 
@@ -168,6 +174,7 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         _proto_fields,
         ending=26,
         number=_proto_number,
+        op=_proto_op,
     ),
 }
 """By the option `encoding`."""

@@ -24,7 +24,7 @@ def test_it_tells_names_that_fields_do_not_have() -> None:
     table = Table("s-1", "t", ("a b",), (), (23,))
     schema = op_schema(OpColumns(table, OPTIONS), OPTIONS)
     assert schema.name == "app.s_1.t.Op"
-    assert dict(schema.fields)["new"].parameters == ((COLUMNS, '["a b"]'),)
+    assert dict(schema.fields)["new"].parameters == ((COLUMNS, r'["a\u0020b"]'),)
     plain = op_options("app", "db", "none")
     schema = op_schema(OpColumns(table, plain), plain)
     assert schema.name == "app.s-1.t.Op"
