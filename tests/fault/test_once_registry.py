@@ -34,6 +34,8 @@ SINKS: dict[str, dict[str, Any]] = {
     "added": {"format": "debezium_row", "debezium": {"add_fields": _ADDED}},
     "transactional": {"format": "debezium", "delivery": "transactional"},
     "op": {"format": "op"},
+    "op_json_schema": {"format": "op", "encoding": "json_schema"},
+    "op_protobuf": {"format": "op", "encoding": "protobuf"},
     "op_transactional": {"format": "op", "delivery": "transactional"},
     "json_schema": {"format": "debezium", "encoding": "json_schema"},
     "json_schema_row": {"format": "debezium_row", "encoding": "json_schema"},

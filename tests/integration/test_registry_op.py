@@ -107,7 +107,9 @@ def said(op: ReplicationOp) -> tuple[Any, ...]:
     return *named, op.old, op.new, op.absent, op.snapshot, op.partitions
 
 
-def test_a_reader_gets_what_json_says(
+@pytest.mark.parametrize("encoding", ["avro", "json_schema", "protobuf"])
+def test_a_reader_gets_what_json_says(  # noqa: PLR0913, PLR0917 - fixtures
+    encoding: str,
     database: Database,
     run: Run,
     kafka: KafkaServer,
@@ -118,7 +120,7 @@ def test_a_reader_gets_what_json_says(
     other = {"topic": topic_prefix + "json.{schema}.{table}", "topic_partitions": 3}
     with (
         RegisteredReader(registry.url) as stranger,
-        run(others={"json": other}) as walstream,
+        run(others={"json": other}, encoding=encoding) as walstream,
         Reader(kafka.bootstrap, f"{topic_prefix}avro.", raw) as avro,
         Reader(kafka.bootstrap, f"{topic_prefix}json.", raw) as plain,
     ):
@@ -143,8 +145,12 @@ def test_a_reader_gets_what_json_says(
         for ours, told in zip(found, wanted, strict=True):
             assert ours == told
         for each in records:  # independent of walstream's reader
-            stranger.read(each.key)
-            value = stranger.value_of(each)
+            if encoding == "protobuf":
+                continue  # walstream alone reads it here
+            value = json.loads(each.value[5:]) if encoding != "avro" else None
+            if value is None:
+                stranger.read(each.key)
+                value = stranger.value_of(each)
             header = dict(each.headers)["walstream-position"]
             assert header == f"{value['lsn']}/{value['seq_id']}".encode()
         kinds = {each[0].value for each in found}

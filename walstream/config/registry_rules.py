@@ -12,8 +12,6 @@ from walstream.config.sink import KafkaSinkConfig
 
 _SCHEMES: Final = frozenset({"http", "https"})
 _OP: Final = "op"
-_OF_OP: Final = frozenset({"avro"})
-"""Encodings of the format `op`, other than JSON."""
 _UNCHECKED: Final = frozenset({"false", "0", ""})
 
 
@@ -55,12 +53,6 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
 
 
 def _check_op(path: tuple[str, ...], sink: KafkaSinkConfig) -> Iterator[Problem]:
-    if sink.encoding not in _OF_OP:
-        yield Problem(
-            (*path, "encoding"),
-            f'"{sink.encoding}" is of the formats "debezium" and "debezium_row", and '
-            'the sink has format "op": write "json" or "avro"',
-        )
     if sink.key != "json":
         yield Problem(
             (*path, "key"),

@@ -148,8 +148,8 @@ class KafkaSinkConfig(RoutedSink):
     )
     encoding: Encoding = Field(
         default="json",
-        description="Encoding of the formats debezium: json, or with the schemas in a "
-        "registry avro (of op, too), json_schema, protobuf.",
+        description="Encoding of the formats op and debezium: json, or with the "
+        "schemas in a registry avro, json_schema, protobuf.",
     )
     registry: Registry = Field(
         default=Registry(), description="Schema registry of the encodings but json."

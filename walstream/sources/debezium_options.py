@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from walstream import __version__
+from walstream.config.debezium import NARROW
 from walstream.config.registry import Registry
 from walstream.config.sink import KafkaSinkConfig, RoutedSink
 from walstream.formats import DEBEZIUM
@@ -10,6 +11,7 @@ from walstream.formats.encodings import JSON
 
 if TYPE_CHECKING:
     from walstream.formats.debezium import DebeziumOptions
+    from walstream.formats.debezium.options import Adjustment
 
 
 def debezium_options(
@@ -17,11 +19,12 @@ def debezium_options(
 ) -> "DebeziumOptions | None":
     """Return what a sink's records are made by; None: they are in no schema's form."""
     if sink.format not in DEBEZIUM:
-        if registry_of(sink) is None:
+        if not isinstance(sink, KafkaSinkConfig) or sink.encoding == JSON:
             return None
         from walstream.formats.encodings.op.schema import op_options  # noqa: PLC0415
 
-        return op_options(source, database, "avro")
+        adjust: Adjustment = "avro" if sink.encoding in NARROW else "none"
+        return op_options(source, database, adjust)
     from walstream.formats.debezium import DebeziumOptions  # noqa: PLC0415 - few need it
 
     told, registry = sink.debezium, registry_of(sink)

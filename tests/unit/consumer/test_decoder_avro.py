@@ -13,7 +13,7 @@ from consumer.decoder import Decoder
 from consumer.op import ConsumerRecord, EnvelopeOp, RegisteredOp
 from consumer.registry import SchemaRegistry
 from consumer.tail import other_line
-from tests.support.loads import op_avro
+from tests.support.loads import registered_op
 from tests.support.loads.envelope import record
 from tests.support.servers.faulty_registry import FaultyRegistry, faulty_registry
 from walstream.errors import WalstreamError
@@ -92,9 +92,9 @@ def test_an_op_has_the_key_of_its_keys_schema(bench: Bench) -> None:
 
 
 def test_the_format_op_is_op(bench: Bench) -> None:
-    encoder = bench.framed(AvroOp(op_avro.TABLE, op_avro.OPTIONS))
+    encoder = bench.framed(AvroOp(registered_op.TABLE, registered_op.OPTIONS))
     key = bench.framed(encoder.key((0,)))
-    made = op_avro.op(Kind.UPDATE, None, ["7", "x", "NaN"])
+    made = registered_op.op(Kind.UPDATE, None, ["7", "x", "NaN"])
     one = record(encoder.encode(made), key.render(made))
     op = cast("RegisteredOp", bench.decoder.op_of(one))
     assert isinstance(op, RegisteredOp)

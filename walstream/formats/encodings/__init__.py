@@ -54,7 +54,7 @@ def _op_in(encoding: str) -> MakeEncoder:
     if made is None:
         raise ConfigError(
             f"the format {OP} cannot be written in the encoding {encoding!r}",
-            hint='write encoding = "json" or "avro"',
+            hint='write encoding = "json", "avro" or "json_schema"',
         )
 
     def make(table: Table, context: Context) -> Encoder:

@@ -99,6 +99,12 @@ def _json_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
     return JsonSchemaRecords, JsonSchemaRowRecords
 
 
+def _json_op(table: "Table", options: "DebeziumOptions") -> "Encoder":
+    from walstream.formats.encodings.json_schema.op import JsonSchemaOp
+
+    return JsonSchemaOp(table, options)
+
+
 def _json_document(schema: "Schema") -> SchemaDocument:
     from walstream.formats.encodings.json_schema.document import JsonSchemaDocument
 
@@ -118,6 +124,12 @@ def _proto_records() -> "tuple[type[DebeziumRecords], type[DebeziumRecords]]":
     )
 
     return ProtoRecords, ProtoRowRecords
+
+
+def _proto_op(table: "Table", options: "DebeziumOptions") -> "Encoder":
+    from walstream.formats.encodings.protobuf.op import ProtoOp
+
+    return ProtoOp(table, options)
 
 
 def _proto_document(schema: "Schema") -> SchemaDocument:
@@ -147,7 +159,12 @@ LANGUAGES: Final[Mapping[str, Language]] = {
     ),
     # from `"ts_ms":` on, with numbers of 13, 16 and 19 digits
     "json_schema": Language(
-        JSON_SCHEMA, _json_records, _json_document, _json_fields, ending=75
+        JSON_SCHEMA,
+        _json_records,
+        _json_document,
+        _json_fields,
+        ending=75,
+        op=_json_op,
     ),
     # as in Avro, each behind the number of its field, one byte
     "protobuf": Language(
@@ -157,6 +174,7 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         _proto_fields,
         ending=26,
         number=_proto_number,
+        op=_proto_op,
     ),
 }
 """By the option `encoding`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.loads import op_avro
+from tests.support.loads import registered_op
 from tests.support.oracles.debezium_avro import converted
 from tests.support.oracles.every_type import documents
 from walstream.cli.tail.change import Change, read
@@ -50,10 +50,10 @@ FOUND: dict[str, Any] = converted()
 
 
 def test_the_format_op_is_shown_as_op() -> None:
-    encoder = AvroOp(op_avro.TABLE, op_avro.OPTIONS)
+    encoder = AvroOp(registered_op.TABLE, registered_op.OPTIONS)
     registry = Registry(encoder.schema_text)
     encoder.head = head(0)
-    one = op_avro.op(Kind.UPDATE, None, ["7", "x", "NaN"])
+    one = registered_op.op(Kind.UPDATE, None, ["7", "x", "NaN"])
     headers: Any = [("walstream-position", b"10/3"), ("other", b"")]
     told = replace(record(encoder.encode(one)), headers=headers)
     plain, named = registry.records.plain(told)

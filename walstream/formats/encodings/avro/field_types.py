@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import orjson
 
-_ROWS: Final = frozenset({"before", "after"})
+_ROWS: Final = frozenset({"before", "after", "old", "new"})
 
 
 def avro_fields(text: str) -> dict[str, tuple[str, bool]]:

@@ -1,11 +1,10 @@
 """The format `op` in Avro: what `OpEncoder` writes in JSON, with types."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from walstream.errors import WalstreamError
 from walstream.formats.debezium.options import DebeziumOptions
-from walstream.formats.debezium.position import Headers, PositionHeaders
 from walstream.formats.encodings.avro.columns import AvroColumns
 from walstream.formats.encodings.avro.key import AvroKey
 from walstream.formats.encodings.avro.primitive import (
@@ -20,7 +19,7 @@ from walstream.formats.encodings.avro.primitive import (
 from walstream.formats.encodings.avro.schema_text import avro_schema
 from walstream.formats.encodings.avro.tree import block
 from walstream.formats.encodings.op.columns import OpColumns, known
-from walstream.formats.encodings.op.schema import op_schema
+from walstream.formats.encodings.op.records import OpRecords
 from walstream.formats.encodings.subject import Framed
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table
@@ -38,23 +37,14 @@ _PLAIN: Final = FALSE + NULL + NULL + NULL
 _SIGN: Final = 63  # the bit of a long that an LSN does not reach
 
 
-class AvroOp:
-    """Encodes the ops of one table; its keys are those of Debezium's formats."""
-
-    truncates: ClassVar = True
+class AvroOp(OpRecords):
+    """Encodes the ops of one table."""
 
     def __init__(self, table: Table, options: DebeziumOptions) -> None:
-        self._options = options
-        self._columns = OpColumns(table, options)
+        super().__init__(table, options)
         self.rows = AvroColumns(self._columns)
-        self.schema = op_schema(self._columns, options)
         self.schema_text = avro_schema(self.schema)
-        self.head = b""
-        """What stands before each record: the id that a registry gives to the text."""
-        self.texts: frozenset[int] = frozenset()
-        """Nothing can be put into Avro afterwards."""
         self._doubtful = bool(self._columns.doubts)
-        self._headers = PositionHeaders(options, unwrapped=True)
         self._named = text(table.name) + text(table.schema)
         self._lsn: Lsn = -1
         self._begin = b""  # of a transaction's ops
@@ -65,9 +55,9 @@ class AvroOp:
         kind, old, new = op.kind, op.old, op.new
         if op.lsn != self._lsn:
             self._start(op.lsn)
-        rare = (
-            op.absent or op.snapshot or (self._doubtful and self._has_texts(old, new))
-        )
+        rare = op.absent or op.snapshot
+        if self._doubtful:
+            rare = rare or self._columns.have_texts(old, new)
         word = (
             _INSERTED
             if kind is _INSERT
@@ -90,14 +80,6 @@ class AvroOp:
             parts.append(_PLAIN)
         return b"".join(parts)
 
-    def values(self, op: ReplicationOp) -> list[bytes | None]:
-        """Return the value of an op's record; its tombstone is the sink's."""
-        return [self.encode(op)]
-
-    def headers(self, op: ReplicationOp) -> Headers:
-        """Return the header that names an op: who has no schema reads no field."""
-        return self._headers.of(op)
-
     def key(self, indexes: Sequence[int]) -> AvroKey:
         """Return what writes the keys, of these columns: once made, the same."""
         wanted = tuple(indexes)
@@ -117,13 +99,6 @@ class AvroOp:
             raise WalstreamError(f"an LSN of more than {_SIGN} bits: {lsn}")
         self._lsn = lsn
         self._begin = self._named + long(lsn)
-
-    def _has_texts(self, old: Row | None, new: Row | None) -> bool:
-        """Return whether a value is one that its type does not hold."""
-        columns = self._columns
-        return (new is not None and columns.has_texts(new)) or (
-            old is not None and columns.has_texts(old)
-        )
 
     def _rest(self, op: ReplicationOp) -> bytes:
         """Return the fields behind the rows."""

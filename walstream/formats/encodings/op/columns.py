@@ -35,8 +35,13 @@ class OpColumns(TableColumns):
     def _types_of(self, options: DebeziumOptions) -> ConnectTypes:
         return OpTypes(options)
 
-    def has_texts(self, row: Row) -> bool:
-        """Return whether `texts_of` has any."""
+    def have_texts(self, old: Row | None, new: Row | None) -> bool:
+        """Return whether `texts_of` has any, of either row."""
+        return (new is not None and self._has_texts(new)) or (
+            old is not None and self._has_texts(old)
+        )
+
+    def _has_texts(self, row: Row) -> bool:
         for index, doubts in self.doubts:
             value = row[index]
             if isinstance(value, str) and doubts(value):

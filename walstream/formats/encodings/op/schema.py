@@ -8,10 +8,9 @@
 values that their types do not hold, which have no meaning in the row.
 """
 
+import json
 from dataclasses import replace
 from typing import Final
-
-import orjson
 
 from walstream.formats.debezium import connect
 from walstream.formats.debezium.connect import Schema
@@ -20,6 +19,7 @@ from walstream.formats.debezium.options import Adjustment, DebeziumOptions
 from walstream.formats.encodings.op.columns import OpColumns
 from walstream.formats.encodings.op.document import COLUMNS
 
+_SPACE_CODE: Final = "\\u0020"  # where parameters stand in one line
 _SPACE: Final = "io.walstream.op"
 _TEXT: Final = Schema("string")
 _NAMES: Final = connect.array(_TEXT).as_optional()
@@ -46,7 +46,8 @@ def op_schema(columns: OpColumns, options: DebeziumOptions) -> Schema:
     prefix = topic(options.name, table.schema, table.name)
     row = columns.schema(schema_name(f"{prefix}.Row", options.adjust)).as_optional()
     if tuple(name for name, _ in columns.fields.values()) != table.columns:
-        told = orjson.dumps(table.columns).decode()
+        told = json.dumps(table.columns, separators=(",", ":"))
+        told = told.replace(" ", _SPACE_CODE)
         row = replace(row, parameters=((COLUMNS, told),))
     return connect.struct(
         schema_name(f"{prefix}.Op", options.adjust),

@@ -5,7 +5,7 @@ from typing import Final
 from walstream.formats.encodings.protobuf.message import ProtoMessage
 from walstream.formats.encodings.protobuf.schema_reader import BadProto, parsed_proto
 
-_ROWS: Final = ("after", "before")
+_ROWS: Final = ("after", "before", "new", "old")
 
 
 def proto_fields(text: str) -> dict[str, tuple[str, bool]]:
@@ -13,18 +13,22 @@ def proto_fields(text: str) -> dict[str, tuple[str, bool]]:
 
     None needs a default. Raises ValueError for another text.
     """
-    try:
-        message = parsed_proto(text, bare=_is_bare(text)).first
-    except BadProto as error:
-        raise ValueError(str(error.args[0])) from None
+    message = _parsed(text)
     return {
         name: (f"{field.label} {field.type}".strip(), True)
         for name, field in _row(message).live.items()
     }
 
 
-def _is_bare(text: str) -> bool:
-    return "=" not in text.partition("message ")[2]
+def _parsed(text: str) -> ProtoMessage:
+    try:
+        return parsed_proto(text).first
+    except BadProto:
+        pass
+    try:
+        return parsed_proto(text, bare=True).first
+    except BadProto as error:
+        raise ValueError(str(error.args[0])) from None
 
 
 def _row(message: ProtoMessage) -> ProtoMessage:

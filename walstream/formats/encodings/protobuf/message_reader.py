@@ -28,6 +28,7 @@ from walstream.formats.encodings.protobuf.values import KNOWN, SCALARS, Convert
 Connect = dict[str, Any]
 _DEEPEST: Final = 60  # messages within each other
 _MESSAGES: Final = frozenset({"array", "map", "struct"})
+_OURS: Final = "walstream."  # how a parameter of a message of its own begins
 _SAID: Final = re.compile(r"((?:io\.debezium|org\.apache\.kafka)\.\S+)((?: \S+=\S+)*)")
 
 
@@ -215,6 +216,8 @@ class MessageReaders:
                 schema["items"] = {**schema["items"], **inner}
             else:
                 schema.update(inner)
+        elif said.startswith(_OURS):
+            schema.update(_said(said))
         fields = [one["field"] for one in schema.get("fields", ())]
         # as Connect's converter finds maps
         is_entry = full.endswith(ENTRY) and fields == [KEY, VALUE]
@@ -275,6 +278,9 @@ def _enum_kind(values: Mapping[int, str]) -> _Kind:
 
 def _said(comment: str) -> Connect:
     """Return what Connect says of a type, as walstream writes it."""
+    if comment.startswith(_OURS):
+        name, _, value = comment.partition("=")
+        return {"parameters": {name: value}}
     found = _SAID.fullmatch(comment)
     if found is None:
         return {}

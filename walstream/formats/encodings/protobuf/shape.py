@@ -156,6 +156,8 @@ def _says(schema: Schema) -> str:
     told = " ".join(
         f"{name}={value}" for name, value in schema.parameters if name not in _UNTOLD
     )
+    if schema.type == "struct" and told:
+        return told  # the name is the message's
     if schema.type == "struct" or not schema.name:
         return "decimal" if is_decimal(schema) else ""
     if is_decimal(schema):

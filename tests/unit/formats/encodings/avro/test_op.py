@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.loads.op_avro import OPTIONS, TABLE, back, op
+from tests.support.loads.registered_op import OPTIONS, TABLE, back, op
 from tests.support.oracles import every_type
 from tests.support.oracles.debezium_avro import read
 from walstream.errors import WalstreamError

@@ -2,9 +2,11 @@
 
 import pytest
 
+from tests.support.loads import registered_op
 from walstream.errors import WalstreamError
 from walstream.formats.debezium import DebeziumOptions, SinkTurn
 from walstream.formats.encodings.json_schema.field_types import json_schema_fields
+from walstream.formats.encodings.json_schema.op import JsonSchemaOp
 from walstream.formats.encodings.json_schema.record import (
     JsonSchemaEnvelope,
     JsonSchemaRow,
@@ -47,3 +49,8 @@ def test_fields_are_those_of_the_row(
 def test_what_has_no_fields_is_refused(text: str) -> None:
     with pytest.raises((WalstreamError, KeyError)):
         json_schema_fields(text)
+
+
+def test_fields_of_an_op_are_those_of_its_row() -> None:
+    text = JsonSchemaOp(registered_op.TABLE, registered_op.OPTIONS).schema_text
+    assert json_schema_fields(text).keys() == {"id", "v", "n"}

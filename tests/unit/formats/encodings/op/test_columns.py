@@ -1,6 +1,6 @@
 """Columns of an op: all may be null, and keys have neither defaults nor NOT NULL."""
 
-from tests.support.loads.op_avro import OPTIONS, TABLE, op
+from tests.support.loads.registered_op import OPTIONS, TABLE, op
 from walstream.formats.encodings.op.columns import OpColumns, known
 from walstream.op import Kind
 from walstream.row import OMITTED, UNCHANGED, Row
@@ -22,8 +22,11 @@ def test_rows_are_looked_into() -> None:
     row: Row = ["1", UNCHANGED, "NaN"]
     assert columns.texts_of(row) == {"n": "NaN"}
     assert columns.texts_of(["1", "x", "1.5"]) == {}
-    assert columns.has_texts(row)
-    assert not columns.has_texts(["1", "x", None])
+    plain: Row = ["1", "x", None]
+    assert columns.have_texts(row, None)
+    assert columns.have_texts(plain, row)
+    assert not columns.have_texts(plain, plain)
+    assert not columns.have_texts(None, None)
     assert columns.texts_of(None) == {}
     assert columns.absent_of(row) == ["v"]
     assert columns.absent_of(None) == []

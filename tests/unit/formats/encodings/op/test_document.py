@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.loads.op_avro import OPTIONS, TABLE
+from tests.support.loads.registered_op import OPTIONS, TABLE
 from walstream.errors import WalstreamError
 from walstream.formats.encodings.op.columns import OpColumns
 from walstream.formats.encodings.op.document import OpDocument

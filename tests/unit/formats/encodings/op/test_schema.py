@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.loads.op_avro import OPTIONS, TABLE
+from tests.support.loads.registered_op import OPTIONS, TABLE
 from walstream.formats.encodings.op.columns import OpColumns
 from walstream.formats.encodings.op.document import COLUMNS, OpDocument
 from walstream.formats.encodings.op.schema import op_options, op_schema
@@ -24,7 +24,7 @@ def test_it_tells_names_that_fields_do_not_have() -> None:
     table = Table("s-1", "t", ("a b",), (), (23,))
     schema = op_schema(OpColumns(table, OPTIONS), OPTIONS)
     assert schema.name == "app.s_1.t.Op"
-    assert dict(schema.fields)["new"].parameters == ((COLUMNS, '["a b"]'),)
+    assert dict(schema.fields)["new"].parameters == ((COLUMNS, r'["a\u0020b"]'),)
     plain = op_options("app", "db", "none")
     schema = op_schema(OpColumns(table, plain), plain)
     assert schema.name == "app.s-1.t.Op"

@@ -1,12 +1,18 @@
-"""Ops in Avro as a sink writes them, and what a reader gets of them."""
+"""Ops with schemas as a sink writes them, and what a reader gets of them."""
 
+import json
 from typing import Final
+
+import jsonschema
 
 from tests.support.oracles.debezium_avro import read
 from walstream.formats.encodings.avro.op import AvroOp
 from walstream.formats.encodings.avro.reader import AvroReader
+from walstream.formats.encodings.json_schema.op import JsonSchemaOp
+from walstream.formats.encodings.json_schema.reader import JsonSchemaReader
 from walstream.formats.encodings.op.document import OpDocument
 from walstream.formats.encodings.op.schema import op_options
+from walstream.formats.encodings.wire import HEAD
 from walstream.op import ColumnFacts, Kind, ReplicationOp, Table
 from walstream.row import Row
 
@@ -28,6 +34,15 @@ TABLE: Final = Table(
 
 def op(kind: Kind, old: Row | None = None, new: Row | None = None) -> ReplicationOp:
     return ReplicationOp(kind, TABLE, 10, 3, old, new)
+
+
+def back_in_json(encoder: JsonSchemaOp, one: ReplicationOp) -> ReplicationOp:
+    """Return what a reader gets of the same with JSON Schema, which it fits."""
+    written = encoder.encode(one)
+    jsonschema.validate(json.loads(written), json.loads(encoder.schema_text))
+    reader = JsonSchemaReader(encoder.schema_text)
+    assert OpDocument.is_of(reader.schema)
+    return OpDocument(reader.schema).read(reader.read(b"\0" * HEAD + written))
 
 
 def back(encoder: AvroOp, one: ReplicationOp) -> ReplicationOp:
