@@ -1,10 +1,10 @@
 """Check of rows by their table's facts: labels and nulls that those do not know."""
 
-from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.column_history import Labels
+from walstream.row import Row
 
 
 class FactCheck:
@@ -22,15 +22,19 @@ class FactCheck:
     def unknown(self, op: ReplicationOp) -> Labels:
         """Return the labels and nulls of an op's rows that the facts forbid."""
         found: dict[tuple[int, str | None], None] = {}
-        for row in (op.old, op.new):
-            if row is None:
-                continue
-            values = cast("Sequence[Any]", row)
-            for index in self._required:
-                if values[index] is None:
-                    found[index, None] = None
-            for index, labels in self._enums:
-                value = values[index]
-                if isinstance(value, str) and value not in labels:
-                    found[index, value] = None
-        return tuple(found)
+        if op.old is not None:
+            self._look(op.old, found)
+        if op.new is not None:
+            self._look(op.new, found)
+        return tuple(found) if found else ()
+
+    def _look(self, row: Row, found: dict[tuple[int, str | None], None]) -> None:
+        # a list is looked at without calls
+        values: list[Any] = row if isinstance(row, list) else list(row)
+        for index in self._required:
+            if values[index] is None:
+                found[index, None] = None
+        for index, labels in self._enums:
+            value = values[index]
+            if isinstance(value, str) and value not in labels:
+                found[index, value] = None

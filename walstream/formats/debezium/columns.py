@@ -138,7 +138,8 @@ class TableColumns:
         """Write a row of this table as an object; `op` is named if that fails."""
         if op.absent:
             return self._write_absent(op, row)
-        values = cast("Sequence[Any]", row)
+        # a list is looked at without calls
+        values: list[Any] = row if isinstance(row, list) else list(row)
         if len(values) != self.width:
             raise self.refused(op, row)
         if not self._all:

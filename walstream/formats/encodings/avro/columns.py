@@ -46,7 +46,8 @@ class AvroField:
             return False
         form = self._form
         if form == _WHOLE:
-            parts.append(self.before)
+            if self.before:
+                parts.append(self.before)
             parts.append(whole(value, self._bits))
             return True
         if form == _OTHER:

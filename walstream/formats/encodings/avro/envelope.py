@@ -10,7 +10,6 @@ from walstream.formats.encodings.avro.primitive import NULL, VALUE, long, text
 from walstream.formats.encodings.avro.schema_text import avro_schema
 from walstream.formats.encodings.avro.source_block import AvroSource, origin
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.row import Row
 
 _INSERT: Final = Kind.INSERT  # an enum's members are slow to look up
 _UPDATE: Final = Kind.UPDATE
@@ -46,25 +45,34 @@ class AvroEnvelope(EnvelopeEncoder):
         self._block_of = AvroSource(options, table.schema, table.name, snapshot)
         self._of_time = _NO_TIME
         self._of_lsn = -1
-        self._first = self._middle = self._last = b""
-        self._sequence = b""
+        self._first = self._sequence = self._middle = self._last = b""
+        self._digits = 0  # of a row's LSN
+        self._opening = b""  # of a source, up to an LSN of so many
         self._nanoseconds = -1
-        self._ending = b""
+        self._times = b""
+        self._letter = b""
+        self._ending = b""  # a letter, and the times
 
     def encode(self, op: ReplicationOp) -> bytes:
         """Write one op of this encoder's table."""
         kind = op.kind
         parts = [self.head]
-        self._put_row(op, op.old, parts)
-        self._put_row(op, op.new, parts)
-        if self._clock.nanoseconds != self._nanoseconds:
-            self._set_clock(self._clock.nanoseconds)
+        if op.old is None:
+            parts.append(NULL)
+        else:
+            parts.append(VALUE)
+            self.rows.put(op, op.old, parts)
+        if op.new is None:
+            parts.append(NULL)
+        else:
+            parts.append(VALUE)
+            self.rows.put(op, op.new, parts)
         if op.snapshot:
             letter = _FOUND if kind is _INSERT else _TRUNCATED
             source = self._block_of.snapshot(
                 op.commit_time, op.lsn, whole=self._complete
             )
-            parts += [source, NULL, letter, self._ending]
+            parts += [source, NULL, self._end(letter)]
             return b"".join(parts)
         if op.lsn != self._of_lsn or op.commit_time != self._of_time:
             self._start(op)
@@ -78,35 +86,34 @@ class AvroEnvelope(EnvelopeEncoder):
             else _TRUNCATED
         )
         lsn = str(op.row_lsn).encode()
-        parts += [
-            self._first,
-            long(len(self._sequence) + len(lsn) + 2),
-            self._sequence,
-            lsn,
-            self._middle,
-            long(op.row_lsn),
-            self._last,
-            self._place(op) if self._number else NULL,
-            letter,
-            self._ending,
-        ]
+        if len(lsn) != self._digits:
+            self._set_opening(len(lsn))
+        parts.append(self._opening)
+        parts.append(lsn)
+        parts.append(self._middle)
+        parts.append(long(op.row_lsn))
+        parts.append(self._last)
+        if self._number:
+            parts.append(self._place(op))
+        parts.append(self._end(letter))
         return b"".join(parts)
-
-    def _put_row(self, op: ReplicationOp, row: Row | None, parts: list[bytes]) -> None:
-        if row is None:
-            parts.append(NULL)
-        else:
-            parts.append(VALUE)
-            self.rows.put(op, row, parts)
 
     def _start(self, op: ReplicationOp) -> None:
         """Render what the rows of a transaction share."""
         self._of_lsn, self._of_time = op.lsn, op.commit_time
         self._first, middle = self._block_of.stream(op.commit_time, op.xid)
-        self._middle = b'"]' + middle  # behind the sequence's second LSN
         self._sequence = f'["{op.lsn}","'.encode()
+        self._set_opening(self._digits)
+        self._middle = b'"]' + middle  # behind the sequence's second LSN
         turn = self._clock
         self._last = NULL + origin(turn.origin_name, turn.origin_lsn)
+        if not self._number:
+            self._last += NULL
+
+    def _set_opening(self, digits: int) -> None:
+        self._digits = digits
+        length = len(self._sequence) + digits + len(b'"]')
+        self._opening = self._first + long(length) + self._sequence
 
     def _place(self, op: ReplicationOp) -> bytes:
         """Return the block of a transaction."""
@@ -114,7 +121,15 @@ class AvroEnvelope(EnvelopeEncoder):
         name = text(f"{op.xid}:{op.row_lsn}")
         return VALUE + name + long(op.seq_id + 1) + long(order)
 
-    def _set_clock(self, nanoseconds: int) -> None:
-        self._nanoseconds = nanoseconds
-        times = (nanoseconds // 1_000_000, nanoseconds // 1000, nanoseconds)
-        self._ending = b"".join([VALUE + long(time) for time in times])
+    def _end(self, letter: bytes) -> bytes:
+        """Return an op's letter, and the time of processing."""
+        nanoseconds = self._clock.nanoseconds
+        if nanoseconds != self._nanoseconds:
+            self._nanoseconds = nanoseconds
+            times = (nanoseconds // 1_000_000, nanoseconds // 1000, nanoseconds)
+            self._times = b"".join([VALUE + long(time) for time in times])
+            self._letter = b""
+        if letter is not self._letter:
+            self._letter = letter
+            self._ending = letter + self._times
+        return self._ending

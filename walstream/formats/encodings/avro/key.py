@@ -1,7 +1,7 @@
 """Keys of records in Avro; headers have them in JSON, as Connect writes those."""
 
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from walstream.formats.debezium.columns import UNREADABLE
 from walstream.formats.debezium.key import DebeziumKey
@@ -25,6 +25,7 @@ class AvroKey(DebeziumKey):
         self.head = b""
         """What stands before each key: the id that a registry gives to the text."""
         self._rows = rows
+        self._places = list(indexes)
         self._written = [
             AvroField(
                 rows.columns.types[index],
@@ -40,8 +41,9 @@ class AvroKey(DebeziumKey):
             return None
         row = op.new or op.old or ()
         parts = [self.head]
-        values = cast("Sequence[Any]", row)
-        for place, index in enumerate(self.indexes):
+        # a list is looked at without calls
+        values: list[Any] = row if isinstance(row, list) else list(row)
+        for place, index in enumerate(self._places):
             field, value = self._written[place], values[index]
             if isinstance(value, NotSent):
                 raise self.unsent(op, index)

@@ -37,8 +37,15 @@ def _groups(rest: int) -> bytes:
         return (low | rest >> 21 << 24 | 0x808080).to_bytes(4, "little")
     low |= (rest >> 21 & 127) << 24 | 0x80808080
     high = rest >> 28
+    if high < 128:  # noqa: PLR2004 - likewise
+        return (low | high << 32).to_bytes(5, "little")
+    low |= (high & 127 | 128) << 32
+    if high < _TWO:
+        return (low | high >> 7 << 40).to_bytes(6, "little")
+    low |= (high >> 7 & 127 | 128) << 40
+    high >>= 14
     last = _ONE[high] if high < 128 else _groups(high)  # noqa: PLR2004 - likewise
-    return low.to_bytes(4, "little") + last
+    return low.to_bytes(6, "little") + last
 
 
 def raw(value: bytes) -> bytes:

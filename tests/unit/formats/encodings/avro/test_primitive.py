@@ -30,6 +30,17 @@ def test_a_long_is_zigzag_in_groups_of_seven_bits(number: int, written: str) -> 
     assert primitive.long(number).hex() == written
 
 
+def test_a_long_is_right_on_both_sides_of_each_power_of_two() -> None:
+    for bits in range(63):
+        for number in (2**bits - 1, 2**bits, -(2**bits), -(2**bits) - 1):
+            rest, groups = (number << 1) ^ (number >> 63), bytearray()
+            while rest >= 128:
+                groups.append(rest & 127 | 128)
+                rest >>= 7
+            groups.append(rest)
+            assert primitive.long(number) == groups
+
+
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 8191, 8192])
 def test_a_text_has_its_size_in_bytes_before_it(size: int) -> None:
     assert primitive.text("x" * size) == primitive.long(size) + b"x" * size
