@@ -24,6 +24,7 @@ VENDORED: Final = {
     "walstream.formats.debezium.connect_value",
     "walstream.formats.debezium.decode",
     "walstream.formats.debezium.exact_numbers",
+    "walstream.formats.debezium.float_digits",
     "walstream.formats.debezium.json_text",
     "walstream.formats.debezium.options",
     "walstream.formats.debezium.position",

@@ -20,12 +20,12 @@ from walstream.formats.debezium.calendar_text import (
     iso_time,
 )
 from walstream.formats.debezium.composite_text import array_text, hstore_text
+from walstream.formats.debezium.float_digits import float_digits
 from walstream.formats.debezium.temporal import INFINITE_DAYS, INFINITE_US
 
 FromJson = Callable[[Any, Mapping[str, Any]], str]
 
-_DIGITS: Final = 15  # float8out writes an exponent from there on
-_DIGITS_4: Final = 6  # float4out, likewise
+_PLAIN_DIGITS: Final = {4: 6, 8: 15}  # from there on they write an exponent
 _SMALL: Final = -4
 _UNBOUNDED: Final = (1 << 31) - 1
 _DAYS: Final = {number: text for text, number in INFINITE_DAYS.items()}
@@ -98,14 +98,15 @@ def _real(value: Any, _: Mapping[str, Any]) -> str:
 
 def _single(value: Any, _: Mapping[str, Any]) -> str:
     is_number = isinstance(value, int | float | Decimal)
-    return _float(float(value), _DIGITS_4) if is_number else _plain(value)
+    return _float(float(value), size=4) if is_number else _plain(value)
 
 
-def _float(value: float, plain_digits: int = _DIGITS) -> str:
-    """Write a number as float8out does, with the fewest digits."""
+def _float(value: float, size: int = 8) -> str:
+    """Write a number as float8out does, or float4out, by the bytes of its type."""
     if not isfinite(value):
         raise ValueError("not a number")
-    negative, places, power = Decimal(repr(value)).normalize().as_tuple()
+    negative, places, power = float_digits(value, size).as_tuple()
+    plain_digits = _PLAIN_DIGITS[size]
     digits, sign = "".join(map(str, places)), "-" if negative else ""
     exponent = int(power) + len(digits) - 1 if digits != "0" else 0
     if _SMALL <= exponent < plain_digits:
