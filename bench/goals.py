@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from bench.programs import DEBEZIUM, ENVELOPES, LIMIT, OURS, PURE
+from bench.programs import AVRO, DEBEZIUM, ENVELOPES, LIMIT, OURS, PURE
 
 Run = Mapping[str, Any]
 Figures = Mapping[str, Sequence[Run]]
@@ -168,6 +168,21 @@ def _envelopes(profile: str, figures: Figures) -> list[Verdict]:
     ]
 
 
+def _encoded(profile: str, figures: Figures) -> list[Verdict]:
+    name = ours(figures)
+    return [
+        Verdict(
+            profile,
+            f"{form} / {name}, rows/s",
+            ratio(figures, form, name),
+            0.6,
+            at_least=True,
+        )
+        for form in (ENVELOPES, AVRO)
+        if form in figures
+    ]
+
+
 def _poll(profile: str, figures: Figures) -> list[Verdict]:
     value = ratio(figures, "walstream", "bare loop")
     what = "walstream / bare loop, rows/s"
@@ -194,6 +209,7 @@ _ANSWERS: Final[Mapping[str, Callable[[str, Figures], list[Verdict]]]] = {
     "start": _start,
     "backfill": _backfill,
     "debezium": _envelopes,
+    "avro": _encoded,
     "poll": _poll,
     "consumer": _consumer,
 }

@@ -22,7 +22,7 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.oracles.registered import RegisteredReader
-from tests.support.oracles.topic_reader import Reader
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.consumer_thread import Running
 from tests.support.programs.verb import verb
 from tests.support.servers.apicurio import LocalRegistry
@@ -346,3 +346,91 @@ def test_what_check_prints_registers_what_is_waited_for(
         command = shlex.split(one["repair"]["command"])
         subprocess.run(command, check=True, capture_output=True)
     assert findings(walstream, "schema-unregistered") == []
+
+
+def test_a_registry_that_was_replaced_gets_the_same_numbers(
+    database: Database,
+    run: Run,
+    kafka: KafkaServer,
+    own_registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    """Ids are others then, and so records come again; numbers are kept here."""
+    subject = f"{topic_prefix}public.t-value"
+    walstream = run(own_registry, "debezium_row", PROTOBUF)
+    with walstream, Reader(kafka.bootstrap, topic_prefix, raw) as reader:
+        walstream.until("backfill ended")
+        database.execute("ALTER TABLE t DROP v, ADD w int")
+        database.execute("INSERT INTO t VALUES (2, 'ok', 2, 7)")
+        reader.count(2)
+        walstream.kill()
+        own_registry.anew()
+        with RegisteredReader(own_registry.url) as read:
+            for number in range(5):
+                text = f'syntax = "proto3"; message R{number} {{ int32 x = 1; }}'
+                read.client.register_schema(f"R{number}", Schema(text, "PROTOBUF"))
+        walstream.start()
+        database.execute("INSERT INTO t VALUES (3, 'ok', 2, 8)")
+        walstream.until("another id for a schema")
+        records = reader.until(
+            lambda found: any(one.value and b"\x28\x08" in one.value for one in found)
+        )
+        with RegisteredReader(own_registry.url) as read:
+            assert read.value_of(records[-1])["w"] == 8
+            assert numbers(read, subject) == {"id": 1, "m": 3, "n": 4, "w": 5}
+        assert walstream.terminate() == 0
+
+
+def test_a_detached_sink_goes_on_with_the_numbers_that_it_had(
+    database: Database,
+    run: Run,
+    kafka: KafkaServer,
+    own_registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    """It is too large for the topic at first; the registry is away meanwhile."""
+    admin, topic = TopicAdmin(kafka.bootstrap), f"{topic_prefix}public.t"
+    admin.create(topic, 1, max_message_bytes="4000")
+    walstream = run(own_registry, encoding=PROTOBUF, source={"backfill": "never"})
+    other = f"other_{topic_prefix}"
+    walstream.others = {"other-one": {"topic": other + "{schema}.{table}"}}
+    with (
+        RegisteredReader(own_registry.url) as read,
+        walstream,
+        Reader(kafka.bootstrap, topic, raw) as reader,
+    ):
+        database.execute("INSERT INTO t VALUES (2, 'two', 'ok', 2)")
+        reader.count(1)
+        own_registry.kill()
+        database.execute("INSERT INTO t VALUES (3, repeat('x', 6000), 'ok', 2)")
+        walstream.until("streaming to a detached sink", 60)
+        admin.configure(topic, "max.message.bytes", "200000")
+        walstream.until("sink is back in the source's stream", 90)
+        database.execute("INSERT INTO t VALUES (4, 'four', 'ok', 2)")
+        records = reader.count(3)
+        own_registry.start()
+        rows = [read.value_of(one)["after"] for one in records]
+        assert [row["id"] for row in rows] == [2, 3, 4]
+        assert walstream.terminate() == 0
+
+
+def test_a_large_row_is_inserted_and_deleted_as_any_other(
+    database: Database,
+    run: Run,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    sizes = {"max.message.bytes": "20000000"}
+    walstream = run(registry, encoding=PROTOBUF, topic_config=sizes)
+    with (
+        RegisteredReader(registry.url) as read,
+        walstream,
+        Reader(kafka.bootstrap, topic_prefix, raw) as reader,
+    ):
+        reader.count(1)
+        database.execute("INSERT INTO t VALUES (5, repeat('ä\"', 1 << 20), NULL)")
+        database.execute("DELETE FROM t WHERE id = 5")
+        records = reader.count(4)
+        assert read.read(records[1].key) == {"id": 5}
+        assert read.value_of(records[1])["after"]["v"] == 'ä"' * (1 << 20)

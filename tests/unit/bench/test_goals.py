@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.goals import verdicts
-from bench.programs import COMPILED, DEBEZIUM, ENVELOPES, LIMIT, PURE
+from bench.programs import AVRO, COMPILED, DEBEZIUM, ENVELOPES, LIMIT, PURE
 
 
 def run(rate: float, cpu: float = 2.0, rss: float = 100.0) -> dict[str, Any]:
@@ -62,6 +62,15 @@ def test_a_verdict_says_both_figures() -> None:
     (said,) = verdicts("start", {PURE: [{"wall_s": 1.25}]})
     words = "warm, to the first streamed row: 1.25 s (goal <= 1 s): not met"
     assert str(said) == f"start: {PURE}, {words}"
+
+
+def test_envelopes_in_each_encoding_are_held_against_ops() -> None:
+    figures = {COMPILED: [run(80)], ENVELOPES: [run(40)], AVRO: [run(50)]}
+    found = {verdict.what: verdict.met for verdict in verdicts("avro", figures)}
+    assert found == {
+        f"{ENVELOPES} / {COMPILED}, rows/s": False,
+        f"{AVRO} / {COMPILED}, rows/s": True,
+    }
 
 
 def test_envelopes_are_held_against_ops_and_against_debezium() -> None:

@@ -7,6 +7,7 @@ stay as fields without a value: see `number`.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 from typing import Final
 
@@ -21,6 +22,7 @@ from walstream.formats.encodings.protobuf.schema_reader import BadProto, parsed_
 
 _LARGEST: Final = (1 << 29) - 1
 _PROTOBUFS_OWN: Final = range(19000, 20000)
+_parsed: Final = lru_cache(1000)(parsed_proto)  # of each shape all versions are read
 
 
 def number(
@@ -46,7 +48,7 @@ def number_text(text: str, history: Sequence[str], *, keep: bool) -> str:
     versions: list[ProtoFile] = []
     for one in reversed(history):
         try:
-            version = parsed_proto(one)
+            version = _parsed(one)
         except BadProto:
             if not versions:
                 raise
