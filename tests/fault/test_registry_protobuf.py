@@ -7,7 +7,6 @@ column for ever.
 import random
 import time
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 
@@ -127,9 +126,8 @@ def test_a_registry_that_is_killed_loses_nothing(  # noqa: PLR0913 - fixtures
             for statement in ("ADD w int", "DROP n", "RENAME w TO u", "ADD n int"):
                 database.execute(f"ALTER TABLE t {statement}")
                 rows.wait_for_more(5)
-            with RegisteredReader(own_registry.url) as read:
-                versions = partial(read.versions, subject)
-                wait_until(lambda: versions() == 5, 30, "all are registered")
+            # a registry that has the last may not have answered yet
+            reader.until(lambda found: len({one.value[1:5] for one in found}) == 5)
             own_registry.kill()
             if changes:
                 database.execute("ALTER TABLE t ADD x text")
