@@ -56,9 +56,17 @@ class Cluster:
         )
 
     def create(self, topics: Mapping[str, int], partitions: int) -> None:
-        """Create topics, all of each on one broker."""
+        """Create topics, all of each on one broker.
+
+        They are compacted, as that of positions is: none takes a record without key.
+        """
         made = [
-            NewTopic(name, partitions, replica_assignment=[[broker]] * partitions)
+            NewTopic(
+                name,
+                partitions,
+                replica_assignment=[[broker]] * partitions,
+                config={"cleanup.policy": "compact"},
+            )
             for name, broker in topics.items()
         ]
         for one in self._admin.create_topics(made).values():
@@ -136,14 +144,14 @@ def cluster(own_kafka: OwnKafka) -> Iterator[Cluster]:
         yield Cluster(first, second)
 
 
-def sink_of(kafka: LocalKafka, told: str) -> dict[str, Any]:
+def sink_of(kafka: LocalKafka, told: str, timeout_ms: int = 30_000) -> dict[str, Any]:
     return {
         "delivery": "transactional",
         "commit_interval": "3s",
         "positions_topic": told,
         "producer": {
             "bootstrap.servers": kafka.bootstrap,
-            "transaction.timeout.ms": "30000",
+            "transaction.timeout.ms": f"{timeout_ms}",
         },
     }
 
@@ -179,6 +187,46 @@ def test_of_an_open_transaction_nothing_comes_twice(
             brokers.end_without_markers(topic, partitions, fenced)
             walstream.start().until(_ENDED)
             database.execute("INSERT INTO t SELECT generate_series(41, 50)")
+            records = reader.count(50)
+            times = Counter(str((record.op.new or [])[0]) for record in records)
+            assert times == {f"{one}": 1 for one in range(1, 51)}
+            assert walstream.terminate() == 0
+        assert brokers.open_partitions(topic, partitions) == 0
+
+
+@pytest.mark.takes(60)
+def test_a_partition_without_a_leader_is_looked_at_once_it_has_one(
+    own_kafka: OwnKafka, database: Database, runs: Runs
+) -> None:
+    """As where a broker is away for longer than the sink waits at its start."""
+    topic, told, partitions = f"{runs.prefix}public.t", f"told_{runs.prefix}", 2
+    database.execute(_TABLE)
+    with (
+        cluster(own_kafka) as brokers,
+        Reader(brokers.first.bootstrap, runs.prefix) as reader,
+    ):
+        brokers.create({topic: 2}, partitions)
+        brokers.create({told: 1}, 1)
+        with runs(database.dsn, sink=sink_of(brokers.first, told)) as walstream:
+            database.execute("INSERT INTO t SELECT generate_series(1, 20)")
+            reader.count(20)
+            level = IsolationLevel.READ_UNCOMMITTED
+            ends = brokers.ends(topic, partitions, level)
+            database.execute("INSERT INTO t SELECT generate_series(21, 40)")
+            wait_until(
+                lambda: sum(brokers.ends(topic, partitions, level)) >= sum(ends) + 20,
+                _PATIENCE_S,
+                "the records are there",
+            )
+            walstream.kill()
+            brokers.second.kill()
+            wait_until(
+                lambda: not brokers.have_leaders(topic), _PATIENCE_S, "it has no leader"
+            )
+            walstream.start().until("partitions have no leader")
+            database.execute("INSERT INTO t SELECT generate_series(41, 50)")
+            brokers.second.start()
+            walstream.until(_ENDED)
             records = reader.count(50)
             times = Counter(str((record.op.new or [])[0]) for record in records)
             assert times == {f"{one}": 1 for one in range(1, 51)}
@@ -238,7 +286,7 @@ def test_what_was_committed_without_markers_is_there(
         Reader(brokers.first.bootstrap, runs.prefix) as reader,
     ):
         brokers.create({topic: 2, told: 2}, 1)
-        with runs(database.dsn, sink=sink_of(brokers.first, told)) as walstream:
+        with runs(database.dsn, sink=sink_of(brokers.first, told, 12_000)) as walstream:
             database.execute("INSERT INTO t VALUES (1)")
             ((last,),) = ((one.op.lsn,) for one in reader.count(1))
             assert walstream.terminate() == 0

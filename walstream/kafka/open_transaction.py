@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 import structlog
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
@@ -33,6 +34,8 @@ Name = tuple[int, int]
 _LOOK_S: Final = 10.0  # a partition without a leader is to hold up nothing for longer
 _ANSWER_S: Final = 5.0  # of brokers: who closes the sink waits for it
 _AGAIN_S: Final = 0.2
+_MOST_AGAIN_S: Final = 2.0
+_BRIEF_S: Final = 2.0  # a position is the last record of a transaction: it ends soon
 _READ_S: Final = 10.0
 _POLL_S: Final = 0.1
 _FLUSH_S: Final = 0.5
@@ -54,11 +57,19 @@ class OpenTransactions:
         producers: Sequence[Producer],
         client: ClientProperties,
         stopped: Callable[[], bool],
+        longest_s: float,
     ) -> None:
-        """Of all of them, what is open is judged alike; `client` is of a reader."""
+        """Of all of them, what is open is judged alike; `client` is of a reader.
+
+        `longest_s` is how long a transaction of a producer that lives may last.
+        """
         self._producers = producers
         self._client = client
         self._stopped = stopped
+        self._longest_s = longest_s
+        self._asks: AdminClient | None = None
+        self.leaderless: set[Partition] = set()
+        """Partitions that could not be looked at: they had no leader."""
 
     def end_position(
         self, topic: str, key: bytes, is_delivered: Callable[[bytes], bool]
@@ -69,22 +80,28 @@ class OpenTransactions:
         that is sent again.
         """
 
-        def told(record: TopicRecord) -> bytes | None:
-            return record.value if record.key == key else None
+        def told(record: TopicRecord) -> tuple[int, bytes] | None:
+            value = record.value if record.key == key else None
+            return None if value is None else (record.offset, value)
 
-        for one, values in self._read(self._found({topic: 1}), told).items():
-            if values and is_delivered(values[-1]):
-                self._commit(one, key, values[-1])
-            elif values:
+        records = self._read(self._found({topic: 1}), told)
+        last = {one: each[-1] for one, each in records.items() if each}
+        # else it is another sink's that is open, in front of one that is committed
+        for one in self._stuck({one: at for one, (at, _) in last.items()}, _BRIEF_S):
+            at, value = last[one]
+            if is_delivered(value):
+                self._commit(one, at, key, value)
+            else:
                 self._abort([one])
 
     def end_ops(self, partitions: Mapping[str, int], last: Name) -> None:
         """End those of stream ops, in topics with so many partitions.
 
         They are aborted where all of their ops are behind the `last` that is committed,
-        and come again. Where none is, the coordinator has committed them: with a copy
-        of the last record they are. The others stay: they may be another producer's,
-        which is under way.
+        and come again. Where one is not, the coordinator has committed it, and to abort
+        it would lose it: with a copy of the last record they are committed. But not
+        before a producer that lives would have ended them: sources of rows may share
+        topics, and their names have no common order. What tells no name stays.
         """
 
         def told(record: TopicRecord) -> tuple[Name, TopicRecord] | None:
@@ -99,14 +116,27 @@ class OpenTransactions:
                 raise
             records = {}  # as where the login may write, and not read
         names = {one: [name for name, _ in each] for one, each in records.items()}
-        beyond = [one for one, each in names.items() if each and min(each) > last]
-        within = [one for one, each in names.items() if each and max(each) <= last]
+        beyond = {one for one, each in names.items() if each and min(each) > last}
         self._abort(beyond)
+        copied = {
+            one: each[-1][1]
+            for one, each in records.items()
+            if each and one not in beyond
+        }
+        within = self._stuck(
+            {one: record.offset for one, record in copied.items()}, self._longest_s
+        )
         for one in within:
-            copied = records[one][-1][1]
-            headers = [*copied.headers]
-            self._commit(one, copied.key, copied.value, copied.timestamp_ms, headers)
-        if left := found.keys() - {*beyond, *within}:
+            record = copied[one]
+            self._commit(
+                one,
+                record.offset,
+                record.key,
+                record.value,
+                record.timestamp_ms,
+                record.headers,
+            )
+        if left := found.keys() - beyond - copied.keys():
             _log.info(
                 "a transaction is open: readers get nothing behind it until it ends "
                 "(kafka-transactions.sh find-hanging tells one that does not)",
@@ -118,30 +148,77 @@ class OpenTransactions:
         if not partitions:
             return {}
         deadline = runtime.monotonic() + _LOOK_S
-        admin = admin_client(self._client, lambda _error: None)
         while not self._stopped():
+            is_late = runtime.monotonic() > deadline
             try:
-                # in this order: what is committed meanwhile is not taken for open
-                ends = topic_ends.ends(admin, partitions, timeout_s=_ANSWER_S)
-                stable = topic_ends.ends(
-                    admin, partitions, stable=True, timeout_s=_ANSWER_S
-                )
+                found = self._look(partitions)
             except WalstreamError as error:
-                if not error.retryable or runtime.monotonic() > deadline:
+                if not error.retryable or is_late:
                     _log.warning(
                         "it is not known whether transactions hang in partitions",
                         **{ERROR: str(error.args[0])},
                     )
                     return {}
-                runtime.sleep(_AGAIN_S)
-                continue
-            return {
-                Partition(topic, number): OffsetBounds(first, ends[topic][number])
-                for topic, firsts in stable.items()
-                for number, first in enumerate(firsts)
-                if first < ends[topic][number]
-            }
+            else:
+                if not self.leaderless or is_late:
+                    if self.leaderless:
+                        _log.warning(
+                            "partitions have no leader: whether transactions hang "
+                            "there is looked at before anything is sent to them",
+                            partitions=_shown(self.leaderless),
+                        )
+                    return found
+            self.leaderless = topic_ends.leaderless(self._admin(), partitions)
+            runtime.sleep(_AGAIN_S)
         raise Transient("closed before open transactions were looked for")
+
+    def _look(self, partitions: Mapping[str, int]) -> dict[Partition, OffsetBounds]:
+        admin, but = self._admin(), self.leaderless
+        # in this order: what is committed meanwhile is not taken for open
+        ends = topic_ends.ends(admin, partitions, but=but, timeout_s=_ANSWER_S)
+        stable = topic_ends.ends(
+            admin, partitions, stable=True, but=but, timeout_s=_ANSWER_S
+        )
+        return {
+            Partition(topic, number): OffsetBounds(first, ends[topic][number])
+            for topic, firsts in stable.items()
+            for number, first in enumerate(firsts)
+            if first < ends[topic][number]
+        }
+
+    def _admin(self) -> AdminClient:
+        if self._asks is None:
+            self._asks = admin_client(self._client, lambda _error: None)
+        return self._asks
+
+    def _stuck(self, records: Mapping[Partition, int], wait_s: float) -> set[Partition]:
+        """Return where records of these offsets are not readable after so long."""
+        left, pause = dict(records), _AGAIN_S
+        deadline = runtime.monotonic() + wait_s
+        while left:
+            is_late = runtime.monotonic() > deadline
+            counts: dict[str, int] = {}
+            for topic, number in left:
+                counts[topic] = max(counts.get(topic, 0), number + 1)
+            try:
+                found = self._look(counts)
+            except WalstreamError as error:
+                if is_late or not error.retryable:
+                    return set()
+            else:
+                left = {
+                    one: at
+                    for one, at in left.items()
+                    if one in found and found[one].first <= at
+                }
+                if is_late:
+                    break
+            if self._stopped():
+                raise Transient("closed before open transactions were ended")
+            if left:
+                runtime.sleep(pause)
+                pause = min(2 * pause, _MOST_AGAIN_S)
+        return set(left)
 
     def _read(
         self,
@@ -181,15 +258,16 @@ class OpenTransactions:
                     producer.produce(one.topic, None, b"", one.number)
             self._end(producer, producer.abort_transaction)
 
-    def _commit(
+    def _commit(  # noqa: PLR0913, PLR0917 - a record's parts
         self,
         place: Partition,
+        at: int,
         key: bytes | None,
         value: bytes | None,
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> None:
-        """Commit likewise, with one record, until the older one is ended."""
+        """Commit likewise, with one record, until the older one `at` is readable."""
         _log.warning(f"{_LEFT}: it is committed now", partitions=_shown([place]))
         for producer in self._producers:
             with _failures():
@@ -203,7 +281,7 @@ class OpenTransactions:
                     headers=[*headers],
                 )
             self._end(producer, producer.commit_transaction)
-            if place not in self._found({place.topic: place.number + 1}):
+            if not self._stuck({place: at}, _BRIEF_S):
                 break
 
     def _end(self, producer: Producer, end: Callable[[float], object]) -> None:
@@ -220,6 +298,8 @@ def _failures() -> Iterator[None]:
         yield
     except KafkaException as error:
         raise failure(error.args[0], _DOING) from error
+    except BufferError as error:
+        raise Transient(f"{_DOING}: a record finds no room in the queue") from error
 
 
 def _shown(places: Collection[Partition]) -> str:

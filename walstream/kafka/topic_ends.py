@@ -1,6 +1,6 @@
 """Ends of topics: the offsets that the next records will get."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -12,6 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from walstream.errors import Transient
 from walstream.kafka.errors import failure
+from walstream.kafka.offsets import Partition
 
 _TIMEOUT_S: Final = 10.0
 _REFRESH_S: Final = 0.5
@@ -23,27 +24,31 @@ def ends(
     partitions: Mapping[str, int],
     *,
     stable: bool = False,
+    but: Collection[Partition] = (),
     timeout_s: float = _TIMEOUT_S,
 ) -> dict[str, list[int]]:
     """Return the offset behind the last record of each partition, from the first on.
 
     `partitions` is how many each topic has. What was acknowledged to a producer with
     acks=all is below. The `stable` end is not behind the begin of a transaction that
-    is open. Raises a WalstreamError where a broker does not say.
+    is open. Of each `but` these, 0 is told. Raises a WalstreamError where a broker
+    does not say: one partition without a leader keeps those of all others, too.
     """
-    if not partitions:
-        return {}
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # theirs
+    found = {name: [0] * count for name, count in partitions.items()}
+    wanted = {
+        TopicPartition(name, number): latest
+        for name, count in partitions.items()
+        for number in range(count)
+        if Partition(name, number) not in but
+    }
+    if not wanted:
+        return found
     asked = admin.list_offsets(
-        {
-            TopicPartition(name, number): latest
-            for name, count in partitions.items()
-            for number in range(count)
-        },
+        wanted,
         request_timeout=timeout_s,
         isolation_level=_LEVELS[stable],
     )
-    found = {name: [0] * count for name, count in partitions.items()}
     for one, answer in asked.items():
         try:
             found[one.topic][one.partition] = answer.result(timeout_s + 1).offset
@@ -55,3 +60,17 @@ def ends(
         except TimeoutError as error:
             raise Transient("Kafka does not answer") from error
     return found
+
+
+def leaderless(admin: AdminClient, partitions: Mapping[str, int]) -> set[Partition]:
+    """Return those without a leader, as far as a broker tells."""
+    try:
+        found = admin.list_topics(timeout=_REFRESH_S * 4).topics
+    except KafkaException:
+        return set()
+    return {
+        Partition(name, number)
+        for name in partitions.keys() & found.keys()
+        for number, one in found[name].partitions.items()
+        if one.leader < 0 and number < partitions[name]
+    }

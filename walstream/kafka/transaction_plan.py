@@ -43,9 +43,11 @@ class PositionBook(Protocol):
     @property
     def plan(self) -> TransactionPlan: ...
 
-    @property
-    def resume(self) -> Lsn:
-        """Return below which LSN all ops were delivered; 0: nothing is named so."""
+    def covered(self, value: bytes | None, /) -> tuple[Lsn, int]:
+        """Return the name of an op: all up to it is delivered; (0, -1): nobody knows.
+
+        `value` is the last position that was committed.
+        """
 
     def is_delivered(self, value: bytes, /) -> bool:
         """Return whether all that a position covers was delivered, whoever says so."""

@@ -144,10 +144,20 @@ class DeliveredTransactions:
         self._first: Lsn = NEVER  # the first transaction that was left out
         self._last: TransactionPosition | None = None
 
-    @property
-    def resume(self) -> Lsn:
-        """Return below which LSN the state folder has all delivered."""
-        return self._place.resume
+    def covered(self, value: bytes | None) -> tuple[Lsn, int]:
+        """Return the name up to which all ops are delivered; others come again.
+
+        `value` is Kafka's position, which may not count.
+        """
+        place, found = self._place, decode_position(value or b"")
+        delivered = (place.resume, -1)
+        if found is None:
+            return delivered
+        if place.repeats and (
+            strange(found, place.origin, place.flush) or is_before(found, place.replay)
+        ):
+            return delivered
+        return max(delivered, (found.lsn, found.seq_id))
 
     def is_delivered(self, value: bytes) -> bool:
         """Return whether the state folder has all delivered that a position covers."""

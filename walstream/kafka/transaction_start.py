@@ -6,10 +6,10 @@ from confluent_kafka import Producer
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.kafka.fencing import answered, successor
+from walstream.kafka.offsets import Partition
 from walstream.kafka.open_transaction import OpenTransactions
 from walstream.kafka.position_reader import read_position
 from walstream.kafka.transaction_plan import PositionBook
-from walstream.kafka.transaction_position import decode_position
 
 
 class TransactionStart:
@@ -27,6 +27,7 @@ class TransactionStart:
         self._book = book
         self._given = given
         self._client = client
+        self.leaderless: set[Partition] = set()  # nothing is known of what is there
 
     def open(
         self, written: Callable[[], Mapping[str, int]], stopped: Callable[[], bool]
@@ -42,7 +43,8 @@ class TransactionStart:
             answered("fencing", other.init_transactions, stopped)
         answered("beginning transactions", self._producer.init_transactions, stopped)
         producers = [self._producer, *others]
-        still_open = OpenTransactions(producers, self._client, stopped)
+        longest_s = plan.timeout_ms / 1000
+        still_open = OpenTransactions(producers, self._client, stopped, longest_s)
         still_open.end_position(plan.topic, plan.key, book.is_delivered)
         found = read_position(self._client, plan.topic, plan.key, stopped)
         topics = {
@@ -50,7 +52,6 @@ class TransactionStart:
             for name, partitions in written().items()
             if name != plan.topic
         }
-        last = decode_position(found) if found is not None else None
-        committed = (last.lsn, last.seq_id) if last else (0, -1)
-        still_open.end_ops(topics, max(committed, (book.resume, -1)))
+        still_open.end_ops(topics, book.covered(found))
+        self.leaderless = still_open.leaderless
         return found

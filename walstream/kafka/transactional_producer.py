@@ -3,9 +3,6 @@
 Each has whole transactions of the source, and their position. Its end may take a while:
 a thread waits for it, and what comes meanwhile is held, as where there is no room. A
 record counts as delivered when its Kafka transaction is committed.
-
-The last producer with a transactional.id is its only one: what an older one has open is
-aborted, and it can commit nothing more.
 """
 
 import contextlib
@@ -21,6 +18,7 @@ from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient
 from walstream.kafka.errors import failure
 from walstream.kafka.fencing import answered
+from walstream.kafka.leaderless import LeaderlessPartitions
 from walstream.kafka.ordered_producer import Alone, OrderedProducer
 from walstream.kafka.topic import Topic
 from walstream.kafka.transaction_batch import TransactionBatch, TransactionShare
@@ -84,6 +82,7 @@ class TransactionalProducer(OrderedProducer):
         self._waiter = runtime.thread_pool(1, thread_name_prefix="transactions")
         self._opening: Future[Any] | None = self._waiter.submit(self._open)
         self._ending: Future[Any] | None = None
+        self._leaderless: LeaderlessPartitions | None = None
 
     @property
     def in_flight(self) -> int:
@@ -92,7 +91,11 @@ class TransactionalProducer(OrderedProducer):
 
     def _open(self) -> bytes | None:
         start = TransactionStart(self._producer, self._book, self._given, self._client)
-        return start.open(self._written, self._closing.is_set)
+        found = start.open(self._written, self._closing.is_set)
+        self._leaderless = LeaderlessPartitions(
+            start.leaderless, self._producer, self._waiter.submit
+        )
+        return found
 
     def serve(self, *, busy: bool = False) -> bool:
         """Do as any producer does; end the Kafka transaction when it is time."""
@@ -235,6 +238,8 @@ class TransactionalProducer(OrderedProducer):
         batch = self._batch
         if self._opening is not None or self._ending is not None or batch.is_sealed:
             return False
+        if self._leaderless and self._leaderless.has(topic.name, partition):
+            return False
         share = batch.shares.get(transaction)
         if share is None:
             if batch.shares:
@@ -245,9 +250,7 @@ class TransactionalProducer(OrderedProducer):
                 return True  # it failed: all comes again
             share = batch.shares[transaction] = TransactionShare()
         self._current, self._share = transaction, share
-        report = self._callback
-        if alone is not None:
-            report = partial(alone.report, report)
+        report = partial(alone.report, self._callback) if alone else self._callback
         if not self._attempt(
             topic, value, key, partition, report, timestamp_ms, headers
         ):

@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from walstream.errors import WalstreamError
-from walstream.kafka.topic_ends import ends
+from walstream.kafka.offsets import Partition
+from walstream.kafka.topic_ends import ends, leaderless
 
 
 class Brokers:
@@ -47,3 +48,25 @@ def test_a_topic_whose_end_is_not_said_is_named() -> None:
     with pytest.raises(WalstreamError, match="'a'"):
         ends(cast("Any", refusing), {"a": 1})
     assert refusing.refreshed == 1  # for the next question
+
+
+def test_some_are_left_out() -> None:
+    brokers = cast("Any", Brokers())
+    found = ends(brokers, {"a": 2, "bb": 1}, but={Partition("a", 0)})
+    assert found == {"a": [0, 11], "bb": [20]}
+    assert ends(brokers, {"a": 1}, but={Partition("a", 0)}) == {"a": [0]}
+
+
+def test_partitions_without_a_leader_are_told() -> None:
+    def led(*leaders: int) -> SimpleNamespace:
+        partitions = {
+            number: SimpleNamespace(leader=leader)
+            for number, leader in enumerate(leaders)
+        }
+        return SimpleNamespace(partitions=partitions)
+
+    topics = {"a": led(1, -1, -1), "other": led(-1)}
+    admin = cast("Any", Brokers())
+    assert leaderless(admin, {"a": 2}) == set()  # no broker answers
+    admin.list_topics = lambda **_: SimpleNamespace(topics=topics)
+    assert leaderless(admin, {"a": 2, "gone": 1}) == {Partition("a", 1)}

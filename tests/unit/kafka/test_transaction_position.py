@@ -259,3 +259,21 @@ def test_what_others_wrote_is_no_position(value: bytes) -> None:
 
 def test_each_replay_has_another_mark() -> None:
     assert replay_entry() != replay_entry()
+
+
+def test_what_a_position_covers_is_delivered() -> None:
+    assert delivered().covered(None) == (50, -1)
+    assert delivered().covered(b"no position") == (50, -1)
+    assert delivered().covered(at(40).encode()) == (50, -1)
+    assert delivered().covered(at(60, 3).encode()) == (60, 3)
+    assert delivered(repeats=False).covered(at(60, 3).encode()) == (60, 3)
+
+
+def test_a_position_that_does_not_count_covers_nothing() -> None:
+    """What is behind the state folder's comes again: it is not there."""
+    other = at(60, origin="7/shop/1").encode()
+    assert delivered().covered(other) == (50, -1)
+    assert delivered().covered(at(1000).encode()) == (50, -1)
+    replayed = delivered(replay=ReplayMark("new"))
+    assert replayed.covered(at(60, replay="old").encode()) == (50, -1)
+    assert replayed.covered(at(60, replay="new").encode()) == (60, LAST_SEQ_ID)

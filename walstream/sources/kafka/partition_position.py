@@ -64,10 +64,9 @@ class CopiedRecords:
         self.until = 0  # records below are there
         self._last = b""
 
-    @property
-    def resume(self) -> Lsn:
-        """Return 0: offsets name these records."""
-        return 0
+    def covered(self, _value: bytes | None) -> tuple[Lsn, int]:
+        """Return none: offsets name these records."""
+        return 0, -1
 
     def is_delivered(self, value: bytes) -> bool:
         """Return whether the group's offset is not before that of a position."""

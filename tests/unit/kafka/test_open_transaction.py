@@ -1,0 +1,269 @@
+"""Transactions left open are ended; those of producers that live are let be."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Self, cast
+
+import pytest
+
+from tests.support.runtime import altered
+from walstream.errors import Transient
+from walstream.formats.op import OpEncoder
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.open_transaction import OpenTransactions
+from walstream.kafka.topic_reader import TopicRecord
+from walstream.op import Kind, ReplicationOp, Table
+
+TABLE = Table("public", "t", ("id",))
+ONE, TWO = Partition("t", 0), Partition("t", 1)
+TOLD = Partition("told", 0)
+LONGEST_S = 60.0
+
+
+def value_of(lsn: int, seq_id: int = 0) -> bytes:
+    return OpEncoder(TABLE).encode(
+        ReplicationOp(Kind.INSERT, TABLE, lsn, seq_id, new=["1"], commit_time=5)
+    )
+
+
+class Log:
+    """Partitions whose records are of producers' transactions, which end there."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.later: list[tuple[float, Callable[[], None]]] = []
+        self.records: dict[Partition, list[TopicRecord]] = {ONE: [], TWO: [], TOLD: []}
+        self.open: dict[tuple[Partition, str], list[int]] = {}
+        self.readable: dict[Partition, list[int]] = {ONE: [], TWO: [], TOLD: []}
+        self.dead: set[Partition] = set()
+
+    def put(
+        self, place: Partition, owner: str, value: bytes | None, key: bytes | None
+    ) -> None:
+        offset = len(self.records[place])
+        record = TopicRecord(*place, offset, key, value, (), 7)
+        self.records[place].append(record)
+        self.open.setdefault((place, owner), []).append(offset)
+
+    def end(self, owner: str, *, commits: bool) -> None:
+        for place, whose in list(self.open):
+            if whose == owner:
+                offsets = self.open.pop((place, whose))
+                if commits:
+                    self.readable[place] += offsets
+
+    def sleep(self, wait_s: float) -> None:
+        self.now += wait_s
+        due = [one for one in self.later if one[0] <= self.now]
+        self.later = [one for one in self.later if one[0] > self.now]
+        for _, happen in due:
+            happen()
+
+    def ends(
+        self,
+        _admin: object,
+        partitions: Mapping[str, int],
+        *,
+        stable: bool = False,
+        but: Collection[Partition] = (),
+        timeout_s: float,
+    ) -> dict[str, list[int]]:
+        assert timeout_s
+        places = {
+            name: [Partition(name, one) for one in range(count)]
+            for name, count in partitions.items()
+        }
+        if any(
+            one in self.dead for some in places.values() for one in {*some} - {*but}
+        ):
+            self.sleep(timeout_s)
+            raise Transient("no leader")
+        return {
+            name: [0 if one in but else self._end_of(one, stable) for one in some]
+            for name, some in places.items()
+        }
+
+    def _end_of(self, place: Partition, stable: bool) -> int:
+        begins = [some[0] for (at, _), some in self.open.items() if at == place]
+        end = len(self.records[place])
+        return min(begins, default=end) if stable else end
+
+    def leaderless(
+        self, _admin: object, partitions: Mapping[str, int]
+    ) -> set[Partition]:
+        return {one for one in self.dead if one.topic in partitions}
+
+    def texts(self, place: Partition) -> list[bytes | None]:
+        return [self.records[place][at].value for at in self.readable[place]]
+
+
+class Sender:
+    def __init__(self, log: Log, name: str, *, is_full: bool = False) -> None:
+        self._log = log
+        self._name = name
+        self._is_full = is_full
+        self.begun = 0
+
+    def begin_transaction(self) -> None:
+        self.begun += 1
+
+    def produce(
+        self, topic: str, value: bytes, key: bytes, number: int, **_: object
+    ) -> None:
+        if self._is_full:
+            raise BufferError
+        self._log.put(Partition(topic, number), self._name, value, key)
+
+    def flush(self, _wait_s: float) -> int:
+        return 0
+
+    def commit_transaction(self, _wait_s: float) -> None:
+        self._log.end(self._name, commits=True)
+
+    def abort_transaction(self, _wait_s: float) -> None:
+        self._log.end(self._name, commits=False)
+
+
+class Reader:
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._from: dict[Partition, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def assign(self, offsets: dict[Partition, int]) -> None:
+        self._from = offsets
+
+    def reached(self, _bounds: Mapping[Partition, OffsetBounds]) -> bool:
+        return not self._from
+
+    def poll(self, _wait_s: float) -> list[TopicRecord]:
+        begins, self._from = self._from, {}
+        return [
+            record
+            for place, first in begins.items()
+            for record in self._log.records[place][first:]
+        ]
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
+    made = Log()
+    module = "walstream.kafka.open_transaction"
+    monkeypatch.setattr(f"{module}.topic_ends.ends", made.ends)
+    monkeypatch.setattr(f"{module}.topic_ends.leaderless", made.leaderless)
+    monkeypatch.setattr(f"{module}.admin_client", lambda *_: None)
+    monkeypatch.setattr(f"{module}.TopicReader", lambda *_: Reader(made))
+    with altered(monotonic=lambda: made.now, sleep=made.sleep):
+        yield made
+
+
+def opened(log: Log, *names: str) -> OpenTransactions:
+    senders = [Sender(log, name) for name in names or ("mine", "detached")]
+    return OpenTransactions(cast("Any", senders), {}, lambda: False, LONGEST_S)
+
+
+def put(log: Log, place: Partition, owner: str, *names: tuple[int, int]) -> None:
+    for name in names:
+        log.put(place, owner, value_of(*name), b"k")
+
+
+def test_ops_behind_the_position_are_aborted(log: Log) -> None:
+    put(log, ONE, "mine", (20, 0), (20, 1))
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert not log.open
+    assert not log.texts(ONE)
+    assert log.now < LONGEST_S
+
+
+def test_ops_that_it_covers_are_committed_once(log: Log) -> None:
+    put(log, ONE, "mine", (9, 0), (10, 0))
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert not log.open
+    assert log.texts(ONE) == [value_of(9), value_of(10), value_of(10)]
+
+
+def test_a_living_transaction_of_another_source_is_not_copied(log: Log) -> None:
+    """Sources of rows may share topics, and their names have no common order."""
+    put(log, ONE, "other", (5, 0))
+    log.later = [(0.1, lambda: put(log, ONE, "other", (6, 0)))]
+    log.later += [(20.0, lambda: log.end("other", commits=True))]
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert log.texts(ONE) == [value_of(5), value_of(6)]
+    assert log.now < LONGEST_S
+
+
+def test_one_behind_that_of_another_source_is_ended(log: Log) -> None:
+    put(log, ONE, "other", (5, 0))
+    put(log, ONE, "mine", (10, 0))
+    log.later = [(20.0, lambda: log.end("other", commits=True))]
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert not log.open
+    assert log.texts(ONE) == [value_of(5), value_of(10), value_of(10)]
+
+
+def test_a_committed_op_is_not_lost_with_one_that_comes_again(log: Log) -> None:
+    put(log, ONE, "mine", (10, 0), (20, 0))
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert not log.open
+    assert value_of(10) in log.texts(ONE)
+
+
+def test_a_position_is_ended_as_its_delivery_says(log: Log) -> None:
+    log.put(TOLD, "detached", b"1", b"key")
+    opened(log).end_position("told", b"key", lambda value: value == b"1")
+    assert log.texts(TOLD) == [b"1", b"1", b"1"]  # of the first it was not
+    log.put(TOLD, "mine", b"2", b"key")
+    opened(log).end_position("told", b"key", lambda value: value == b"1")
+    assert not log.open
+    assert log.texts(TOLD) == [b"1", b"1", b"1"]
+
+
+def test_of_another_sink_s_transaction_nothing_is_ended(log: Log) -> None:
+    """What is committed stands behind one of another sink, for some milliseconds."""
+    log.put(TOLD, "other", b"9", b"other")
+    log.put(TOLD, "mine", b"1", b"key")
+    log.end("mine", commits=True)
+    log.later = [(0.1, lambda: log.end("other", commits=True))]
+    answers: list[Callable[[bytes], bool]] = [lambda _: True, lambda _: False]
+    for is_delivered in answers:
+        senders = [Sender(log, "mine")]
+        found = OpenTransactions(cast("Any", senders), {}, lambda: False, LONGEST_S)
+        found.end_position("told", b"key", is_delivered)
+        assert not senders[0].begun
+
+
+def test_a_partition_without_leader_keeps_no_other_from_being_looked_at(
+    log: Log,
+) -> None:
+    put(log, ONE, "mine", (20, 0))
+    put(log, TWO, "mine", (20, 1))
+    log.dead = {TWO}
+    found = opened(log)
+    found.end_ops({"t": 2}, (10, 5))
+    assert found.leaderless == {TWO}
+    assert log.now < 30
+    assert (ONE, "mine") not in log.open
+
+
+def test_a_full_queue_is_a_passing_error(log: Log) -> None:
+    put(log, ONE, "mine", (20, 0))
+    senders = [Sender(log, "mine", is_full=True)]
+    found = OpenTransactions(cast("Any", senders), {}, lambda: False, LONGEST_S)
+    with pytest.raises(Transient, match="finds no room"):
+        found.end_ops({"t": 2}, (10, 5))
+
+
+def test_a_stop_ends_the_wait(log: Log) -> None:
+    put(log, ONE, "mine", (10, 0))
+    stops: list[float] = []
+    log.later = [(3.0, lambda: stops.append(log.now))]
+    found = OpenTransactions(
+        cast("Any", [Sender(log, "mine")]), {}, lambda: bool(stops), LONGEST_S
+    )
+    with pytest.raises(Transient, match="closed"):
+        found.end_ops({"t": 2}, (10, 5))
+    assert log.now < 6
