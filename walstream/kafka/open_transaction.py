@@ -173,18 +173,25 @@ class OpenTransactions:
         raise Transient("closed before open transactions were looked for")
 
     def _look(self, partitions: Mapping[str, int]) -> dict[Partition, OffsetBounds]:
-        admin, but = self._admin(), self.leaderless
-        # in this order: what is committed meanwhile is not taken for open
-        ends = topic_ends.ends(admin, partitions, but=but, timeout_s=_ANSWER_S)
-        stable = topic_ends.ends(
-            admin, partitions, stable=True, but=but, timeout_s=_ANSWER_S
-        )
-        return {
-            Partition(topic, number): OffsetBounds(first, ends[topic][number])
-            for topic, firsts in stable.items()
-            for number, first in enumerate(firsts)
-            if first < ends[topic][number]
+        wanted = {
+            Partition(topic, number)
+            for topic, count in partitions.items()
+            for number in range(count)
         }
+        # in this order: what is committed meanwhile is not taken for open
+        with self._reader("read_uncommitted") as reader:
+            ends = reader.ends(wanted - self.leaderless)
+        with self._reader("read_committed") as reader:
+            stable = reader.ends(ends)
+        return {
+            one: OffsetBounds(first, ends[one])
+            for one, first in stable.items()
+            if first < ends[one]
+        }
+
+    def _reader(self, level: str) -> TopicReader:
+        # not an admin client: where a broker stands still, that ends the process
+        return TopicReader({**self._client, "isolation.level": level}, _ANSWER_S)
 
     def _admin(self) -> AdminClient:
         if self._asks is None:
@@ -230,8 +237,7 @@ class OpenTransactions:
         if not bounds:
             return found
         deadline = runtime.monotonic() + _READ_S
-        properties = {**self._client, "isolation.level": "read_uncommitted"}
-        with TopicReader(properties, _ANSWER_S) as reader:
+        with self._reader("read_uncommitted") as reader:
             reader.assign({one: where.first for one, where in bounds.items()})
             while not reader.reached(bounds):
                 if self._stopped() or runtime.monotonic() > deadline:

@@ -1,10 +1,10 @@
 """Ends of topics: the offsets that the next records will get."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AdminClient,
     OffsetSpec,
@@ -16,23 +16,17 @@ from walstream.kafka.offsets import Partition
 
 _TIMEOUT_S: Final = 10.0
 _REFRESH_S: Final = 0.5
-_LEVELS: Final = IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED
 
 
 def ends(
     admin: AdminClient,
     partitions: Mapping[str, int],
-    *,
-    stable: bool = False,
-    but: Collection[Partition] = (),
-    timeout_s: float = _TIMEOUT_S,
 ) -> dict[str, list[int]]:
     """Return the offset behind the last record of each partition, from the first on.
 
     `partitions` is how many each topic has. What was acknowledged to a producer with
-    acks=all is below. The `stable` end is not behind the begin of a transaction that
-    is open. Of each `but` these, 0 is told. Raises a WalstreamError where a broker
-    does not say: one partition without a leader keeps those of all others, too.
+    acks=all is below. Raises a WalstreamError where a broker does not say: one
+    partition without a leader keeps those of all others, too.
     """
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # theirs
     found = {name: [0] * count for name, count in partitions.items()}
@@ -40,18 +34,13 @@ def ends(
         TopicPartition(name, number): latest
         for name, count in partitions.items()
         for number in range(count)
-        if Partition(name, number) not in but
     }
     if not wanted:
         return found
-    asked = admin.list_offsets(
-        wanted,
-        request_timeout=timeout_s,
-        isolation_level=_LEVELS[stable],
-    )
+    asked = admin.list_offsets(wanted, request_timeout=_TIMEOUT_S)
     for one, answer in asked.items():
         try:
-            found[one.topic][one.partition] = answer.result(timeout_s + 1).offset
+            offset = answer.result(_TIMEOUT_S + 1).offset
         except KafkaException as error:
             # librdkafka would go by a former leader for minutes
             with suppress(KafkaException):
@@ -59,6 +48,9 @@ def ends(
             raise failure(error.args[0], f"end of topic {one.topic!r}") from error
         except TimeoutError as error:
             raise Transient("Kafka does not answer") from error
+        if offset < 0:  # librdkafka's answer where a broker gave none in time
+            raise Transient("Kafka does not answer")
+        found[one.topic][one.partition] = offset
     return found
 
 

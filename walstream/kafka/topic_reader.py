@@ -140,6 +140,10 @@ class TopicReader:
         ends = self._offsets(partitions, OFFSET_END)
         return {one: OffsetBounds(firsts[one], ends[one]) for one in partitions}
 
+    def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return where partitions end, for who reads what is committed, or all."""
+        return self._offsets(list(partitions), OFFSET_END)
+
     def since(
         self, partitions: Iterable[Partition], timestamp_ms: int
     ) -> dict[Partition, int | None]:

@@ -59,28 +59,12 @@ class Log:
             happen()
 
     def ends(
-        self,
-        _admin: object,
-        partitions: Mapping[str, int],
-        *,
-        stable: bool = False,
-        but: Collection[Partition] = (),
-        timeout_s: float,
-    ) -> dict[str, list[int]]:
-        assert timeout_s
-        places = {
-            name: [Partition(name, one) for one in range(count)]
-            for name, count in partitions.items()
-        }
-        if any(
-            one in self.dead for some in places.values() for one in {*some} - {*but}
-        ):
-            self.sleep(timeout_s)
+        self, places: Collection[Partition], *, stable: bool
+    ) -> dict[Partition, int]:
+        if self.dead.intersection(places):
+            self.sleep(5)
             raise Transient("no leader")
-        return {
-            name: [0 if one in but else self._end_of(one, stable) for one in some]
-            for name, some in places.items()
-        }
+        return {one: self._end_of(one, stable) for one in places}
 
     def _end_of(self, place: Partition, stable: bool) -> int:
         begins = [some[0] for (at, _), some in self.open.items() if at == place]
@@ -124,8 +108,9 @@ class Sender:
 
 
 class Reader:
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, level: str) -> None:
         self._log = log
+        self._level = level
         self._from: dict[Partition, int] = {}
 
     def __enter__(self) -> Self:
@@ -133,6 +118,9 @@ class Reader:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def ends(self, places: Collection[Partition]) -> dict[Partition, int]:
+        return self._log.ends(places, stable=self._level == "read_committed")
 
     def assign(self, offsets: dict[Partition, int]) -> None:
         self._from = offsets
@@ -153,10 +141,11 @@ class Reader:
 def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
     made = Log()
     module = "walstream.kafka.open_transaction"
-    monkeypatch.setattr(f"{module}.topic_ends.ends", made.ends)
     monkeypatch.setattr(f"{module}.topic_ends.leaderless", made.leaderless)
     monkeypatch.setattr(f"{module}.admin_client", lambda *_: None)
-    monkeypatch.setattr(f"{module}.TopicReader", lambda *_: Reader(made))
+    monkeypatch.setattr(
+        f"{module}.TopicReader", lambda given, _: Reader(made, given["isolation.level"])
+    )
     with altered(monotonic=lambda: made.now, sleep=made.sleep):
         yield made
 
