@@ -169,7 +169,7 @@ class OpenTransactions:
                         )
                     return found
             self.leaderless = topic_ends.leaderless(self._admin(), partitions)
-            runtime.sleep(_AGAIN_S)
+            runtime.sleep(_MOST_AGAIN_S if self.leaderless else _AGAIN_S)
         raise Transient("closed before open transactions were looked for")
 
     def _look(self, partitions: Mapping[str, int]) -> dict[Partition, OffsetBounds]:
