@@ -105,6 +105,7 @@ _UNTOLD: Final = frozenset(
 _PRINTED_OTHERWISE: Final = frozenset(
     {"float4", "interval", "hstore", "timetz", "point", "array"}
 )
+_TIMES: Final = frozenset({"date", "time", "timestamp", "timestamptz"})
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _CURES: Final = {
     "numeric": 'write it with decimal = "precise" or "string" (decimal.handling.mode)',
@@ -115,6 +116,10 @@ _CURES: Final = {
     "timestamp": 'write it with time = "adaptive" or "isostring" (time.precision.mode)',
 }
 _SCHEMAS: Final = "write the topic with schemas = true (value.converter.schemas.enable)"
+_NAMED: Final = (
+    'write the topic with encoding = "avro" or "json_schema", or with a registry that'
+    " keeps the comments of Protobuf"
+)
 _OTHER: Final = 'mirror the table from a topic of format "op"'
 
 
@@ -198,6 +203,18 @@ def fit(
         fixed = kind.kind != "numeric" or form == _DECIMAL
         made.printed = made.printed and fixed and kind.kind not in _PRINTED_OTHERWISE
     return made
+
+
+def unit_fit(types: Mapping[str, ColumnType], columns: tuple[str, ...]) -> Fit:
+    """Look at columns of an op whose schema lacks what Connect says of a type."""
+    for name in columns:
+        kind = types.get(name)
+        if kind is None:
+            continue
+        if (kind.element if kind.kind == "array" else kind.kind) in _TIMES:
+            what = f"column {name} ({kind.shown}): in its schema a number has no unit"
+            return Fit(Misfit(f"{what}, since the registry keeps no comments", _NAMED))
+    return Fit()
 
 
 def _misfit(name: str, kind: ColumnType, form: str | None) -> Misfit | None:

@@ -130,7 +130,7 @@ def _numbered(
     *,
     keep: bool = False,
 ) -> SubjectSchema:
-    """Return a schema with numbers, by versions that are there or `gone`.
+    """Return a schema with numbers, by the versions it has and those `gone`.
 
     A `gone` one that cannot be read is as if it had not been.
     """
