@@ -17,7 +17,7 @@ from walstream.formats.encodings.subject import SchemaId, SubjectSchema
 from walstream.kafka.registry.client import RegistryClient, SubjectVersion
 from walstream.kafka.registry.errors import SchemaIncompatible, SchemaUnregistered
 
-_ATTEMPTS: Final = 5
+_ATTEMPTS: Final = 20
 _VERSIONS: Final = 200  # that are looked at: of those before, numbers are reserved
 
 
@@ -90,10 +90,16 @@ class Registrar:
     def _is_late(
         self, schema: SubjectSchema, before: Sequence[int], found: SchemaId
     ) -> bool:
-        """Return whether another version was registered since those of `before`."""
+        """Return whether another version was registered between those and this one.
+
+        Who comes behind numbers again, and never both.
+        """
         after = self._client.versions(schema.subject)
-        new = [one for one in after if one not in before]
-        return any(one.number != found.number for one in self._history(schema, new))
+        for version in after:
+            if version not in before:
+                for one in self._history(schema, [version]):
+                    return one.number != found.number
+        return False
 
     def _deleted(self, schema: SubjectSchema) -> list[str]:
         """Return what was deleted: records have its numbers all the same."""

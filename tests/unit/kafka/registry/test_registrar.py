@@ -39,6 +39,7 @@ class Registry:
         self.kind = "PROTOBUF"
         self.takes_s = 0.0
         self.deleted: set[int] = set()  # versions
+        self.behind: list[tuple[str, str]] = []  # by others, behind the next answer
 
     def id_of(self, schema: SubjectSchema) -> int:
         time.sleep(self.takes_s)
@@ -52,6 +53,9 @@ class Registry:
             if self.refuses(schema.text):
                 raise SchemaIncompatible("no")
             texts.append(schema.text)
+            if self.behind:
+                subject, text = self.behind.pop(0)
+                self.texts.setdefault(subject, []).append(text)
         return 100 + texts.index(schema.text)
 
     def lookup(self, schema: SubjectSchema) -> int:
@@ -184,6 +188,18 @@ def test_what_another_registers_at_once_keeps_its_numbers(
     assert numbers(found) == {"a": 1, "c": 3}
     assert "reserved 2;" in found.text
     assert registry.texts["v"][-1] == found.text
+
+
+def test_the_first_of_two_at_once_does_not_number_again(
+    registry: Registry, registrar: Registrar
+) -> None:
+    """Both did, and could both end with the same number for two names."""
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 1; }}"]
+    theirs = f"{HEAD} optional int32 a = 1; optional int32 b = 2; }}"
+    registry.behind = [("v", theirs)]
+    found = registrar.id_of(shape("int32 a", "int32 c"))
+    assert (found.number, numbers(found)) == (101, {"a": 1, "c": 2})
+    assert registry.texts["v"][2:] == [theirs]
 
 
 def test_the_same_that_another_registers_at_once_is_taken(
