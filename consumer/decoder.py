@@ -80,7 +80,7 @@ class Decoder:
         document = known.reader.read(value)
         if known.op is not None:
             op = known.op.read(document, known.op.key_columns(names))
-            return RegisteredOp(op, record)
+            return RegisteredOp(op, record, has_units=known.op.has_units)
         found = self._envelopes.read_document(
             document, known.columns, names, _headers(record)
         )

@@ -143,9 +143,19 @@ class Op:
 
 
 class RegisteredOp(Op):
-    """An op of the format `op` whose schema a registry has."""
+    """An op of the format `op` whose schema a registry has.
 
-    __slots__ = ()
+    Without `has_units` that lacks what Connect says of types: dates and times are the
+    numbers that stand in the record.
+    """
+
+    __slots__ = ("has_units",)
+
+    def __init__(
+        self, op: ReplicationOp, record: ConsumerRecord, *, has_units: bool = True
+    ) -> None:
+        super().__init__(op, record)
+        self.has_units = has_units
 
     @property
     def key_names(self) -> frozenset[str]:

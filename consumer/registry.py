@@ -15,10 +15,12 @@ from consumer.errors import SchemasAway, SchemasRefused
 from walstream.errors import ConfigError, WalstreamError
 from walstream.formats.debezium.decode import Schemas, field_schemas
 from walstream.formats.encodings.op.document import OpDocument
-from walstream.formats.encodings.readers import SchemaReader, reader_of
+from walstream.formats.encodings.readers import PROTOBUF, SchemaReader, reader_of
 from walstream.pipeline.backoff import Backoff
 from walstream.telemetry import runtime
 
+NO_NULL: Final = "walstream.no_null"
+"""In the schema of a column: a null of it is the type's empty value."""
 RegistryProperties = Mapping[str, object]
 """The properties of Confluent's SchemaRegistryClient: `url`, and how to log in."""
 
@@ -142,7 +144,10 @@ class SchemaRegistry:
         if OpDocument.is_of(reader.schema):
             return KnownSchema(reader, {}, OpDocument(reader.schema))
         fields = reader.schema if "fields" in reader.schema else {"fields": ()}
-        return KnownSchema(reader, field_schemas(fields))
+        columns = field_schemas(fields)
+        if kind == PROTOBUF and _lacks_nulls(fields):
+            columns = {name: {**one, NO_NULL: True} for name, one in columns.items()}
+        return KnownSchema(reader, columns)
 
     def _meet(self, number: int, error: Any) -> NoReturn:
         status, code = error.http_status_code, error.error_code
@@ -189,6 +194,12 @@ class SchemaRegistry:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text[:_MOST]
+
+
+def _lacks_nulls(envelope: Mapping[str, Any]) -> bool:
+    """Return whether Debezium's own optional field is none in a converter's schema."""
+    made = {one["field"]: one for one in envelope["fields"]}
+    return made.get("ts_ms", {}).get("optional") is False
 
 
 def registry_of(properties: RegistryProperties | None) -> SchemaRegistry | None:

@@ -29,7 +29,7 @@ from consumer.mirror.table_writer import Row, Rows
 from consumer.mirror.target_check import refuse_cascades, warn
 from consumer.mirror.write_batch import Later
 from consumer.mirror.write_order import WriteOrder
-from consumer.op import EnvelopeOp, Op
+from consumer.op import EnvelopeOp, Op, RegisteredOp
 from walstream.op import Kind
 
 _log: Final = logging.getLogger("consumer.mirror")
@@ -209,7 +209,7 @@ class PostgresMirror(RowFiller):
                 raise stop(op, *lacks(shape, lacking))
             self._order.look(tx, shape, op)
             self._shapes[name] = shape
-        if isinstance(op, EnvelopeOp):
+        if isinstance(op, EnvelopeOp | RegisteredOp):
             take_in(tx, shape, op)
         return shape
 

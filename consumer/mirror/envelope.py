@@ -1,4 +1,4 @@
-"""Ops that came in envelopes of Debezium, as a mirror takes them.
+"""Ops that came in envelopes of Debezium, or by a schema, as a mirror takes them.
 
 Of an old row they say too much: what was not sent is null there, or empty. Only the
 columns of the record's key are certain.
@@ -8,18 +8,22 @@ import logging
 from typing import Final
 
 from consumer.handler import Transaction
-from consumer.mirror.envelope_fit import Fit, fit, forms, load
+from consumer.mirror.envelope_fit import Fit, fit, forms, load, unit_fit
 from consumer.mirror.errors import stop
 from consumer.mirror.table_shape import TargetTable
-from consumer.op import EnvelopeOp
+from consumer.op import EnvelopeOp, RegisteredOp
 from walstream.op import Kind
 
 _log: Final = logging.getLogger("consumer.mirror")
 
 
-def take_in(tx: Transaction, shape: TargetTable, op: EnvelopeOp) -> None:
+def take_in(tx: Transaction, shape: TargetTable, op: EnvelopeOp | RegisteredOp) -> None:
     """Make an op's texts those of the target's types; stop at what would be wrong."""
     if op.kind is Kind.TRUNCATE:
+        return
+    if isinstance(op, RegisteredOp):
+        if not op.has_units:
+            _refuse_without_units(tx, shape, op)
         return
     fitting = _fit(tx, shape, op)
     if fitting.misfit is not None:
@@ -59,6 +63,19 @@ def _fit(tx: Transaction, shape: TargetTable, op: EnvelopeOp) -> Fit:
         _warn_of_defaults(op)
         found = shape.fits[name] = fit(shape.types, *name)
     return found
+
+
+def _refuse_without_units(
+    tx: Transaction, shape: TargetTable, op: RegisteredOp
+) -> None:
+    name = (op.table.columns, ())
+    found = shape.fits.get(name)
+    if found is None:
+        if shape.types is None:
+            shape.types = load(tx, shape.schema, shape.name)
+        found = shape.fits[name] = unit_fit(shape.types, op.table.columns)
+    if found.misfit is not None:
+        raise stop(op, found.misfit.what, found.misfit.hint)
 
 
 def _warn_of_defaults(op: EnvelopeOp) -> None:

@@ -14,6 +14,7 @@ from psycopg.rows import tuple_row
 
 from consumer.op import EnvelopeOp
 from consumer.pg_catalog import pinned
+from consumer.registry import NO_NULL
 from walstream.formats.debezium.connect_value import text_of
 
 Connection = psycopg.Connection[Any]
@@ -36,7 +37,7 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.modifier, b.dimensions
             WHEN t.typtype = 'e' THEN 'enum' WHEN t.oid::int8 >= %(own)s
              AND t.typname <> ALL(%(extensions)s) THEN 'other'
             WHEN t.typtype = 'r' THEN 'range' ELSE t.typname END,
-       CASE WHEN e.oid::int8 < %(own)s THEN e.typname END
+       CASE WHEN e.oid::int8 < %(own)s THEN e.typname END, NOT a.attnotnull
   FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd'
   JOIN pg_class c ON c.relname = %(name)s
   JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = %(schema)s
@@ -105,6 +106,7 @@ _UNTOLD: Final = frozenset(
 _PRINTED_OTHERWISE: Final = frozenset(
     {"float4", "interval", "hstore", "timetz", "point", "array"}
 )
+_TIMES: Final = frozenset({"date", "time", "timestamp", "timestamptz"})
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _CURES: Final = {
     "numeric": 'write it with decimal = "precise" or "string" (decimal.handling.mode)',
@@ -115,6 +117,15 @@ _CURES: Final = {
     "timestamp": 'write it with time = "adaptive" or "isostring" (time.precision.mode)',
 }
 _SCHEMAS: Final = "write the topic with schemas = true (value.converter.schemas.enable)"
+_NO_NULL: Final = " without null"
+_NULLABLE: Final = (
+    "write the topic with value.converter.optional.for.nullables=true, or let the"
+    " target's column be NOT NULL where the source's is"
+)
+_NAMED: Final = (
+    'write the topic with encoding = "avro" or "json_schema", or with a registry that'
+    " keeps the comments of Protobuf"
+)
 _OTHER: Final = 'mirror the table from a topic of format "op"'
 
 
@@ -126,6 +137,7 @@ class ColumnType(NamedTuple):
     dimensions: int
     kind: str  # a name of PostgreSQL, or array, enum, range, other
     element: str | None
+    nullable: bool = True
 
 
 class Misfit(NamedTuple):
@@ -154,10 +166,7 @@ def load(connection: Connection, schema: str, name: str) -> dict[str, ColumnType
     }
     with pinned(connection), connection.cursor(row_factory=tuple_row) as cursor:
         found = cursor.execute(_TYPES, asked).fetchall()
-    return {
-        column: ColumnType(shown, modifier, dimensions, kind, element)
-        for column, shown, modifier, dimensions, kind, element in found
-    }
+    return {column: ColumnType(*told) for column, *told in found}
 
 
 def forms(op: EnvelopeOp) -> tuple[str, ...] | None:
@@ -168,6 +177,8 @@ def forms(op: EnvelopeOp) -> tuple[str, ...] | None:
 
 
 def _form(schema: Mapping[str, object]) -> str:
+    if schema.get(NO_NULL) and not schema.get("optional"):
+        return _form({**schema, NO_NULL: False}) + _NO_NULL
     kind, items = schema.get("type"), schema.get("items")
     if kind == "array" and "name" not in schema and isinstance(items, dict):
         return f"{_ITEMS}{_form(items)}"
@@ -189,6 +200,11 @@ def fit(
         if name not in types:
             continue  # a generated one: the target computes it
         kind, form = types[name], None if written is None else written[index]
+        if form is not None and form.endswith(_NO_NULL):
+            if kind.nullable:
+                made.misfit = _without_null(name, kind)
+                return made
+            form = form.removesuffix(_NO_NULL)
         made.misfit = _misfit(name, kind, form)
         if made.misfit is not None:
             return made
@@ -198,6 +214,18 @@ def fit(
         fixed = kind.kind != "numeric" or form == _DECIMAL
         made.printed = made.printed and fixed and kind.kind not in _PRINTED_OTHERWISE
     return made
+
+
+def unit_fit(types: Mapping[str, ColumnType], columns: tuple[str, ...]) -> Fit:
+    """Look at columns of an op whose schema lacks what Connect says of a type."""
+    for name in columns:
+        kind = types.get(name)
+        if kind is None:
+            continue
+        if (kind.element if kind.kind == "array" else kind.kind) in _TIMES:
+            what = f"column {name} ({kind.shown}): in its schema a number has no unit"
+            return Fit(Misfit(f"{what}, since the registry keeps no comments", _NAMED))
+    return Fit()
 
 
 def _misfit(name: str, kind: ColumnType, form: str | None) -> Misfit | None:
@@ -230,6 +258,11 @@ def _has_form(kind: ColumnType) -> bool:
     if kind.kind == "bit":
         return kind.modifier <= _LONGEST_BITS
     return kind.kind in _FORMS
+
+
+def _without_null(name: str, kind: ColumnType) -> Misfit:
+    what = f"column {name} ({kind.shown}): its records have an empty value for NULL"
+    return Misfit(what, _NULLABLE)
 
 
 def _left_out(name: str, kind: ColumnType) -> Misfit:

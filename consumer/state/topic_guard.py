@@ -247,6 +247,9 @@ class TopicGuard:
             except TimeoutError as error:
                 raise Transient("Kafka does not answer") from error
             else:
+                if min(low, high) < 0:  # librdkafka's answer where no broker gave one
+                    refused = Transient(f"asking for {place}: no broker answers")
+                    continue
                 found[place] = (low, high)
         if refused is not None:
             self._refresh()

@@ -157,10 +157,15 @@ class PartitionReader:
         found = {}
         for place, answer in answers.items():
             try:
-                found[place] = int(answer.result().offset)
+                offset = int(answer.result().offset)
             except KafkaException as error:
                 self._is_stale = True
                 _log.debug("asking where %s ends: %s", place, error)
+            else:
+                if offset < 0:  # librdkafka's answer where no broker gave one
+                    self._is_stale = True
+                else:
+                    found[place] = offset
         return found
 
     def close(self) -> None:

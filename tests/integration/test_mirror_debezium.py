@@ -13,7 +13,7 @@ import pytest
 
 from consumer.handler import Fatal
 from consumer.mirror import MirrorError, PostgresMirror
-from consumer.op import EnvelopeOp
+from consumer.op import EnvelopeOp, Op
 from tests.integration.test_debezium_types import (
     EXTENSIONS,
     OWN,
@@ -25,6 +25,7 @@ from tests.integration.test_debezium_types import (
 from tests.integration.test_types import PRINTED_UNDER, TYPES
 from tests.support.fixtures.postgres import Database
 from tests.support.loads.envelope import Document, envelope, read, record, with_schema
+from tests.support.loads.registered_op import bare_op
 from walstream.formats.debezium import (
     DebeziumKey,
     DebeziumOptions,
@@ -76,7 +77,7 @@ class Target:
         database.execute(ddl)
         self.mirror = PostgresMirror(database.dsn, **options)
 
-    def apply(self, *ops: EnvelopeOp) -> None:
+    def apply(self, *ops: Op) -> None:
         with psycopg.connect(self.database.dsn) as tx:
             self.mirror.begin_batch(tx, ops)
             for op in ops:
@@ -423,3 +424,27 @@ def test_a_default_may_be_a_null(
         target.apply(op_of("u", row, columns, key={"id": 1}))
     expected = "public.t: a NULL of a comes as the column's default"
     assert caplog.text.count(expected) == int(told)
+
+
+@pytest.mark.parametrize("kind", ["time", "date", "timestamp", "time[]"])
+def test_an_op_whose_schema_has_no_units_is_no_time(
+    database: Database, kind: str
+) -> None:
+    """As a registry that keeps no comments gives it: 123456 would be 12:34:56."""
+    target = Target(database, f"CREATE TABLE t (id int PRIMARY KEY, v {kind}, w int)")
+    oids = {"time": 1083, "date": 1082, "timestamp": 1114, "time[]": 1183}
+    texts = {
+        "time": "00:00:00.123456",
+        "date": "2243-10-17",
+        "timestamp": "1970-01-01 00:00:00.123456",
+        "time[]": "{00:00:00.123456}",
+    }
+    whole = Table("public", "t", ("id", "v", "w"), (0,), (23, oids[kind], 23))
+    one = bare_op(whole, ["1", texts[kind], "5"])
+    with target.stops("column v", "no unit", "comments"):
+        target.apply(one)
+    assert database.fetch("SELECT v FROM t") == []
+    database.execute("ALTER TABLE t ALTER v TYPE text")
+    other = Table("public", "t", ("id", "w"), (0,), (23, 23))
+    Target(database, "SELECT 1").apply(bare_op(other, ["1", "5"]))
+    assert database.fetch("SELECT id, v, w FROM t") == [(1, None, 5)]

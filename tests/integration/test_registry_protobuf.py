@@ -434,3 +434,26 @@ def test_a_large_row_is_inserted_and_deleted_as_any_other(
         records = reader.count(4)
         assert read.read(records[1].key) == {"id": 5}
         assert read.value_of(records[1])["after"]["v"] == 'ä"' * (1 << 20)
+
+
+def test_numbers_of_a_deleted_subject_stay(
+    database: Database,
+    run: Run,
+    kafka: KafkaServer,
+    registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    """As people do where it refuses a schema: records have its numbers all the same."""
+    subject = f"{topic_prefix}public.t-value"
+    walstream = run(registry, "debezium_row", PROTOBUF)
+    with (
+        RegisteredReader(registry.url) as read,
+        walstream,
+        Reader(kafka.bootstrap, topic_prefix, raw) as reader,
+    ):
+        reader.count(1)
+        read.client.delete_subject(subject)
+        database.execute("ALTER TABLE t DROP v, ADD w int")
+        database.execute("INSERT INTO t VALUES (2, 'ok', 1.5, 7)")
+        reader.count(2)
+        assert numbers(read, subject) == {"id": 1, "m": 3, "n": 4, "w": 5}

@@ -1,10 +1,12 @@
 """Ops with schemas as a sink writes them, and what a reader gets of them."""
 
 import json
+import re
 from typing import Final
 
 import jsonschema
 
+from consumer.op import ConsumerRecord, RegisteredOp
 from tests.support.oracles.debezium_avro import read
 from walstream.formats.encodings.avro.op import AvroOp
 from walstream.formats.encodings.avro.reader import AvroReader
@@ -12,6 +14,9 @@ from walstream.formats.encodings.json_schema.op import JsonSchemaOp
 from walstream.formats.encodings.json_schema.reader import JsonSchemaReader
 from walstream.formats.encodings.op.document import OpDocument
 from walstream.formats.encodings.op.schema import op_options
+from walstream.formats.encodings.protobuf.numbering import number_text
+from walstream.formats.encodings.protobuf.op import ProtoOp
+from walstream.formats.encodings.protobuf.reader import ProtoReader
 from walstream.formats.encodings.wire import HEAD
 from walstream.op import ColumnFacts, Kind, ReplicationOp, Table
 from walstream.row import Row
@@ -52,3 +57,17 @@ def back(encoder: AvroOp, one: ReplicationOp) -> ReplicationOp:
     reader = AvroReader(encoder.schema_text)
     assert OpDocument.is_of(reader.schema)
     return OpDocument(reader.schema).read(reader.read(written, 0))
+
+
+def bare_op(table: Table, row: Row) -> RegisteredOp:
+    """Return an Insert in protobuf, by a schema without its comments."""
+    encoder = ProtoOp(table, OPTIONS)
+    text = number_text(encoder.schema_text, [], keep=False)
+    encoder.use(text)
+    encoder.head = b"\0" * HEAD + b"\0"
+    reader = ProtoReader(re.sub("//.*", "", text))
+    one = ReplicationOp(Kind.INSERT, table, 5, 1, None, row)
+    document = OpDocument(reader.schema)
+    made = document.read(reader.read(encoder.encode(one)), table.key)
+    record = ConsumerRecord("t", 0, 0, None, b"")
+    return RegisteredOp(made, record, has_units=document.has_units)

@@ -12,7 +12,7 @@ import certifi
 import pytest
 
 from consumer.errors import ConsumerStopped, SchemasAway, SchemasRefused
-from consumer.registry import SchemaRegistry, registry_of
+from consumer.registry import NO_NULL, SchemaRegistry, registry_of
 from tests.support.servers.faulty_registry import FaultyRegistry, faulty_registry
 from walstream.errors import ConfigError, PermissionLacking, Transient, WalstreamError
 
@@ -275,3 +275,19 @@ def test_a_schema_that_cannot_be_read_makes_its_records_unreadable(
             registry.schema(1)
         assert not isinstance(found.value, SchemasAway | SchemasRefused)
     assert len(server.asked) == 1
+
+
+_ENVELOPE = """syntax = "proto3"; package a; message Envelope {
+  Value after = 1; %s int64 ts_ms = 2;
+  message Value { int32 id = 1; repeated string many = 2; optional string v = 3; }
+}"""
+
+
+@pytest.mark.parametrize(("label", "lost"), [("", True), ("optional", False)])
+def test_a_converter_without_nulls_is_known_by_debeziums_own_field(
+    registry: SchemaRegistry, server: FaultyRegistry, label: str, lost: bool
+) -> None:
+    number = server.register("p", _ENVELOPE % label, "PROTOBUF")
+    columns = registry.schema(number).columns
+    assert [NO_NULL in one for one in columns.values()] == [lost] * 3
+    assert [bool(one["optional"]) for one in columns.values()] == [False, False, True]

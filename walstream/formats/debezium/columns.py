@@ -66,7 +66,7 @@ class TableColumns:
             quiet = types.of(type_of(table, index), _silent) or found
             shown = default_json(facts, quiet)
             self.types[index] = found
-            field = field_name(name, options.adjust_fields)
+            field = self._field_name(name, options)
             self.key_fields[index] = (
                 field,
                 _schema(found.schema, shown, required=keyed),
@@ -92,6 +92,9 @@ class TableColumns:
 
     def _types_of(self, options: DebeziumOptions) -> ConnectTypes:
         return ConnectTypes(options)
+
+    def _field_name(self, column: str, options: DebeziumOptions) -> str:
+        return field_name(column, options.adjust_fields)
 
     def _check_names(self) -> None:
         names = [name for name, _ in self.fields.values()]

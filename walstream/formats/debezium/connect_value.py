@@ -21,6 +21,7 @@ from walstream.formats.debezium.calendar_text import (
 )
 from walstream.formats.debezium.composite_text import array_text, hstore_text
 from walstream.formats.debezium.float_digits import float_digits
+from walstream.formats.debezium.numeric import decimal_text
 from walstream.formats.debezium.temporal import INFINITE_DAYS, INFINITE_US
 
 FromJson = Callable[[Any, Mapping[str, Any]], str]
@@ -119,13 +120,6 @@ def _float(value: float, size: int = 8) -> str:
     return f"{sign}{digits[0]}{point}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
 
 
-def _decimal(number: int, scale: int) -> str:
-    if scale <= 0:
-        return f"{number}{'0' * -scale if number else ''}"
-    digits = f"{abs(number)}".rjust(scale + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
-
-
 def _number(value: str) -> int:
     raw = a2b_base64(value, strict_mode=True)
     return int.from_bytes(raw, "big", signed=True)
@@ -134,11 +128,11 @@ def _number(value: str) -> int:
 def _fixed(value: Any, schema: Mapping[str, Any]) -> str:
     if isinstance(value, int | Decimal):  # `decimal.format` of the converter is NUMERIC
         return f"{value:f}" if isinstance(value, Decimal) else str(value)
-    return _decimal(_number(value), int(schema["parameters"]["scale"]))
+    return decimal_text(_number(value), int(schema["parameters"]["scale"]))
 
 
 def _variable(value: Any, _: Mapping[str, Any]) -> str:
-    return _decimal(_number(value["value"]), int(value["scale"]))
+    return decimal_text(_number(value["value"]), int(value["scale"]))
 
 
 def _bits(value: Any, schema: Mapping[str, Any]) -> str:

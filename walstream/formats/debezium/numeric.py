@@ -40,6 +40,21 @@ def base64(number: int) -> str:
     return b2a_base64(raw, newline=False).decode()
 
 
+def decimal_text(number: int, scale: int) -> str:
+    """Write a number of so many decimals, in digits."""
+    if scale <= 0:
+        return f"{digits_of(number)}{'0' * -scale if number else ''}"
+    digits = digits_of(abs(number)).rjust(scale + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def digits_of(number: int) -> str:
+    """Write an integer of any size: Python's own conversion has a limit."""
+    if number.bit_length() < _LONGEST:
+        return f"{number}"
+    return f"{Decimal(number):f}"
+
+
 def fixed(scale: int, lost: Lost) -> Render:
     """Return what writes a Decimal of this scale."""
 

@@ -129,20 +129,27 @@ class RegistryClient:
         found = self.version(subject, versions[-1]) if versions else None
         return None if found is None else found.text
 
-    def versions(self, subject: str) -> list[int]:
-        """Return the numbers of a subject's versions, the latest last."""
+    def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        """Return the numbers of a subject's versions, the latest last.
+
+        `deleted`: also those that were deleted, but for good.
+        """
         asked = SubjectSchema(subject, "")
         try:
-            found = self._ask(asked, lambda: self._client.get_versions(subject))
+            found = self._ask(
+                asked, lambda: self._client.get_versions(subject, deleted=deleted)
+            )
         except SchemaUnregistered:
             return []
         return sorted(found)
 
     def version(self, subject: str, number: int) -> SubjectVersion | None:
-        """Return one of a subject's versions; None: it is gone."""
+        """Return one of a subject's versions, also a deleted one; None: it is gone."""
         asked = SubjectSchema(subject, "")
         with contextlib.suppress(SchemaUnregistered):
-            found = self._ask(asked, lambda: self._client.get_version(subject, number))
+            found = self._ask(
+                asked, lambda: self._client.get_version(subject, number, deleted=True)
+            )
             text, kind = found.schema.schema_str, found.schema.schema_type
             made = _id(found.schema_id), kind or asked.kind, str(text)
             return SubjectVersion(*made)

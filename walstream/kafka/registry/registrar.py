@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from walstream.errors import WalstreamError
 from walstream.formats.encodings.languages import NumberText, language_of_kind
 from walstream.formats.encodings.subject import SchemaId, SubjectSchema
 from walstream.kafka.registry.client import RegistryClient, SubjectVersion
 from walstream.kafka.registry.errors import SchemaIncompatible, SchemaUnregistered
 
-_ATTEMPTS: Final = 5
+_ATTEMPTS: Final = 20
 _VERSIONS: Final = 200  # that are looked at: of those before, numbers are reserved
 
 
@@ -39,12 +40,11 @@ class Registrar:
         if number is None:
             return SchemaId(self._client.id_of(schema))
         with self._lock(schema.subject):
-            # another registry may have numbers of its own
-            with contextlib.suppress(SchemaIncompatible, SchemaUnregistered):
+            with contextlib.suppress(SchemaUnregistered):
                 if text:
                     told = replace(schema, text=text)
-                    return SchemaId(self._client.id_of(told), text)
-            return self._new(schema, number)
+                    return SchemaId(self._client.lookup(told), text)
+            return self._new(schema, number, text)
 
     def wanted(self, schema: SubjectSchema, *, keep: bool = False) -> SubjectSchema:
         """Return a schema as it would be registered.
@@ -56,22 +56,28 @@ class Registrar:
             return schema
         history = self._history(schema, self._client.versions(schema.subject))
         texts = [one.text for one in history]
-        return replace(schema, text=number(schema.text, texts, keep=keep))
+        gone = self._deleted(schema)
+        return _numbered(schema, number, gone, texts, keep=keep)
 
-    def _new(self, schema: SubjectSchema, number: NumberText) -> SchemaId:
+    def _new(self, schema: SubjectSchema, number: NumberText, text: str) -> SchemaId:
+        """Register a schema; `text` is what it had numbers in before.
+
+        Another registry, or one that was set back, may have given those to others.
+        """
         outdated: set[int] = set()  # what another's version came before
         found = SchemaId(0)
+        gone = [*([text] if text else []), *self._deleted(schema)]
         for _ in range(_ATTEMPTS):
             before = self._client.versions(schema.subject)
             every = self._history(schema, before)
             texts = [one.text for one in every if one.number not in outdated]
-            asked = replace(schema, text=number(schema.text, texts, keep=False))
+            asked = _numbered(schema, number, gone, texts)
             try:
                 found = SchemaId(self._client.id_of(asked), asked.text)
             except SchemaIncompatible:
                 if self._client.versions(schema.subject) != before:
                     continue
-                kept = replace(schema, text=number(schema.text, texts, keep=True))
+                kept = _numbered(schema, number, gone, texts, keep=True)
                 if kept == asked:
                     raise
                 found = SchemaId(self._client.id_of(kept), kept.text)
@@ -84,10 +90,23 @@ class Registrar:
     def _is_late(
         self, schema: SubjectSchema, before: Sequence[int], found: SchemaId
     ) -> bool:
-        """Return whether another version was registered since those of `before`."""
+        """Return whether another version was registered between those and this one.
+
+        Who comes behind numbers again, and never both.
+        """
         after = self._client.versions(schema.subject)
-        new = [one for one in after if one not in before]
-        return any(one.number != found.number for one in self._history(schema, new))
+        for version in after:
+            if version not in before:
+                for one in self._history(schema, [version]):
+                    return one.number != found.number
+        return False
+
+    def _deleted(self, schema: SubjectSchema) -> list[str]:
+        """Return what was deleted: records have its numbers all the same."""
+        live = self._client.versions(schema.subject)
+        every = self._client.versions(schema.subject, deleted=True)
+        deleted = [one for one in every if one not in live]
+        return [one.text for one in self._history(schema, deleted)]
 
     def _history(
         self, schema: SubjectSchema, versions: Sequence[int]
@@ -107,6 +126,28 @@ class Registrar:
         """Return what lets one at a time number a subject's schemas."""
         with self._guard:
             return self._locks.setdefault(subject, threading.Lock())
+
+
+def _numbered(
+    schema: SubjectSchema,
+    number: NumberText,
+    gone: Sequence[str],
+    texts: Sequence[str],
+    *,
+    keep: bool = False,
+) -> SubjectSchema:
+    """Return a schema with numbers, by the versions it has and those `gone`.
+
+    A `gone` one that cannot be read is as if it had not been.
+    """
+    history = [*gone, *texts]
+    while True:
+        try:
+            return replace(schema, text=number(schema.text, history, keep=keep))
+        except WalstreamError:
+            if len(history) == 0 or texts:
+                raise
+            history.pop()
 
 
 def _number_of(schema: SubjectSchema) -> NumberText | None:

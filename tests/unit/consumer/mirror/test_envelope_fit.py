@@ -2,7 +2,8 @@
 
 import pytest
 
-from consumer.mirror.envelope_fit import ColumnType, fit, forms
+from consumer.mirror.envelope_fit import ColumnType, fit, forms, unit_fit
+from consumer.registry import NO_NULL
 from tests.support.loads.envelope import envelope, read, record, with_schema
 
 TIME = "io.debezium.time."
@@ -70,6 +71,42 @@ def test_what_tells_itself_is_converted() -> None:
     moment = bare.conversions["z"]
     assert moment("-0043-03-15T01:02:03.500000Z") == "0044-03-15 01:02:03.5+00 BC"
     assert moment("infinity") == "infinity"
+
+
+def test_an_empty_value_is_no_null() -> None:
+    """As ProtobufConverter writes one without optional.for.nullables."""
+    told = {"type": "int32", "optional": False, NO_NULL: True}
+    message = {**told, "optional": True}
+    found = envelope("c", after={"v": 0, "w": None})
+    op = read(record(with_schema(found, {"v": told, "w": message})))
+    written = forms(op)
+    assert written is not None
+    assert written[1] == "int32"
+    types = {"v": column("int4"), "w": column("int4")}
+    made = fit(types, ("v", "w"), written)
+    assert made.misfit is not None
+    assert "column v" in made.misfit.what
+    assert "optional.for.nullables" in made.misfit.hint
+    types["v"] = types["v"]._replace(nullable=False)
+    assert fit(types, ("v", "w"), written).misfit is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits"),
+    [
+        (column("int8"), True),
+        (column("numeric"), True),
+        (column("array", element="int4"), True),
+        *((column(one), False) for one in ("date", "time", "timestamp", "timestamptz")),
+        (column("array", element="date", dimensions=2), False),
+    ],
+)
+def test_a_number_without_a_unit_is_no_time(kind: ColumnType, fits: bool) -> None:
+    made = unit_fit({"v": kind}, ("made", "v"))
+    assert (made.misfit is None) is fits
+    if made.misfit is not None:
+        assert "column v" in made.misfit.what
+        assert made.misfit.hint
 
 
 @pytest.mark.parametrize(

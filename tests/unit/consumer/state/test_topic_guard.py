@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 
 from consumer.errors import TopicReplaced
 from consumer.group.assigned_partition import Place
@@ -247,6 +247,15 @@ def test_the_brokers_are_asked_by_one_client(asking: TopicGuard, admin: Admin) -
     assert asking.bounds(_PLACES[0]) == (3, 9)
     assert asking.partitions("t") == 3
     assert admin.made == 1
+
+
+def test_an_offset_that_no_broker_gave_replaces_no_topic(
+    asking: TopicGuard, admin: Admin
+) -> None:
+    """So librdkafka has it where a broker stands still, without an error."""
+    admin.offsets = dict.fromkeys(admin.offsets, (OFFSET_INVALID, OFFSET_INVALID))
+    with pytest.raises(Transient, match="no broker answers"):
+        asking.check(_PLACES[0], 9, None, 0)
 
 
 @pytest.mark.parametrize(

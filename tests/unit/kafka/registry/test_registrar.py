@@ -38,6 +38,8 @@ class Registry:
         self.asked = 0
         self.kind = "PROTOBUF"
         self.takes_s = 0.0
+        self.deleted: set[int] = set()  # versions
+        self.behind: list[tuple[str, str]] = []  # by others, behind the next answer
 
     def id_of(self, schema: SubjectSchema) -> int:
         time.sleep(self.takes_s)
@@ -51,10 +53,20 @@ class Registry:
             if self.refuses(schema.text):
                 raise SchemaIncompatible("no")
             texts.append(schema.text)
+            if self.behind:
+                subject, text = self.behind.pop(0)
+                self.texts.setdefault(subject, []).append(text)
         return 100 + texts.index(schema.text)
 
-    def versions(self, subject: str) -> list[int]:
-        return [*range(1, len(self.texts.get(subject, [])) + 1)]
+    def lookup(self, schema: SubjectSchema) -> int:
+        texts = self.texts.get(schema.subject, [])
+        if schema.text not in texts:
+            raise SchemaUnregistered("not there")
+        return 100 + texts.index(schema.text)
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        every = range(1, len(self.texts.get(subject, [])) + 1)
+        return [one for one in every if deleted or one not in self.deleted]
 
     def version(self, subject: str, number: int) -> SubjectVersion | None:
         self.asked += 1
@@ -96,12 +108,66 @@ def test_a_schema_of_another_language_is_asked_for_as_it_is(
 def test_what_it_had_before_counts_unless_the_registry_refuses_it(
     registry: Registry, registrar: Registrar
 ) -> None:
+    client: Any = registry
     schema = shape("int32 a")
     kept = f"{HEAD} optional int32 a = 5; }}"
     assert registrar.id_of(schema, kept) == SchemaId(100, kept)
-    registry.texts["v"] = [f"{HEAD} optional int32 a = 3; }}"]
+    registry.texts["v"].insert(0, f"{HEAD} optional int32 a = 3; }}")
+    assert registrar.id_of(schema, kept) == SchemaId(101, kept)
+    registry.texts["v"].pop()
+    registrar = Registrar(client)
     registry.refuses = lambda text: "= 5" in text
     assert numbers(registrar.id_of(schema, kept)) == {"a": 3}
+
+
+def test_numbers_of_deleted_versions_are_not_given_again(
+    registry: Registry, registrar: Registrar
+) -> None:
+    registry.texts["v"] = [
+        f"{HEAD} optional int32 a = 1; }}",
+        f"{HEAD} optional int32 a = 1; optional int32 b = 2; }}",
+    ]
+    registry.deleted = {2}
+    found = registrar.id_of(shape("int32 a", "int32 c"))
+    assert numbers(found) == {"a": 1, "c": 3}
+    assert "reserved 2;" in found.text
+    wanted = registrar.wanted(shape("int32 a", "int32 d"))
+    assert "optional int32 d = 4;" in wanted.text
+
+
+def test_a_subject_that_was_deleted_keeps_its_numbers(
+    registry: Registry, registrar: Registrar
+) -> None:
+    """People do so where it refuses a schema; what cannot be read counts nothing."""
+    registry.texts["v"] = [
+        f"{HEAD} optional int32 b = 1; optional int32 a = 2; }}",
+        "service S {}",
+    ]
+    registry.deleted = {1, 2}
+    found = registrar.id_of(shape("int32 a", "string c"))
+    assert numbers(found) == {"a": 2, "c": 3}
+
+
+def test_what_it_had_before_does_not_count_where_others_have_its_numbers(
+    registry: Registry, registrar: Registrar
+) -> None:
+    """Another registry takes a field with another name for the same one."""
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 1; optional int32 d = 2; }}"]
+    kept = f"{HEAD} optional int32 a = 1; optional int32 c = 2; }}"
+    found = registrar.id_of(shape("int32 a", "int32 c"), kept)
+    assert numbers(found) == {"a": 1, "c": 3}
+    other = f"{HEAD} optional int32 d = 5; optional int32 e = 6; }}"
+    found = registrar.id_of(shape("int32 d", "int32 e"), other)
+    assert numbers(found) == {"d": 2, "e": 6}
+
+
+def test_what_it_had_before_counts_in_a_registry_that_was_set_back(
+    registry: Registry, registrar: Registrar
+) -> None:
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 1; optional int32 b = 2; }}"]
+    kept = f"{HEAD} reserved 2; optional int32 a = 1; optional int32 c = 3; }}"
+    found = registrar.id_of(shape("int32 a", "int32 c"), kept)
+    assert numbers(found) == {"a": 1, "c": 3}
 
 
 def test_versions_of_another_language_have_no_numbers(
@@ -122,6 +188,18 @@ def test_what_another_registers_at_once_keeps_its_numbers(
     assert numbers(found) == {"a": 1, "c": 3}
     assert "reserved 2;" in found.text
     assert registry.texts["v"][-1] == found.text
+
+
+def test_the_first_of_two_at_once_does_not_number_again(
+    registry: Registry, registrar: Registrar
+) -> None:
+    """Both did, and could both end with the same number for two names."""
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 1; }}"]
+    theirs = f"{HEAD} optional int32 a = 1; optional int32 b = 2; }}"
+    registry.behind = [("v", theirs)]
+    found = registrar.id_of(shape("int32 a", "int32 c"))
+    assert (found.number, numbers(found)) == (101, {"a": 1, "c": 2})
+    assert registry.texts["v"][2:] == [theirs]
 
 
 def test_the_same_that_another_registers_at_once_is_taken(

@@ -55,7 +55,11 @@ class Client:
     def latest(self, _subject: str) -> str | None:
         return None
 
-    def versions(self, _subject: str) -> list[int]:
+    def lookup(self, schema: SubjectSchema) -> int:
+        return self.id_of(schema)
+
+    def versions(self, _subject: str, *, deleted: bool = False) -> list[int]:
+        del deleted
         return [*range(1, len(self.texts) + 1)]
 
     def version(self, _subject: str, number: int) -> SubjectVersion:

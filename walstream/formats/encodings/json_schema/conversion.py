@@ -77,8 +77,12 @@ def decimal(scale: int) -> Convert:
         if not number.is_finite() or abs(number.adjusted()) > _MOST:
             return value
         sign, digits, exponent = number.as_tuple()
-        unscaled = int(Decimal((sign, digits, 0)).scaleb(int(exponent) + scale))
-        return base64(unscaled)
+        missing = int(exponent) + scale
+        if missing < 0 and any(digits[missing:]):
+            return value
+        # arithmetic of Decimal would round to 28 digits
+        whole = digits[:missing] if missing < 0 else digits + (0,) * missing
+        return base64(int(Decimal((sign, whole or (0,), 0))))
 
     return read
 

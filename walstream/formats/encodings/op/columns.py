@@ -4,10 +4,12 @@ What the catalog says of NOT NULL counts for keys alone. An old row lacks what i
 in its replica identity; and rows of before a constraint are read after it, too.
 """
 
+from collections import Counter
 from dataclasses import replace
 
 from walstream.formats.debezium.columns import TableColumns
 from walstream.formats.debezium.connect import Schema
+from walstream.formats.debezium.names import field_name
 from walstream.formats.debezium.options import DebeziumOptions
 from walstream.formats.debezium.types import ConnectTypes
 from walstream.formats.encodings.op.types import Doubt, OpTypes, doubt_of
@@ -21,6 +23,9 @@ class OpColumns(TableColumns):
     """Those of one table."""
 
     def __init__(self, table: Table, options: DebeziumOptions) -> None:
+        self._spelled = Counter(
+            field_name(name, options.adjust_fields) for name in table.columns
+        )
         super().__init__(table, options)
         self.key_fields = {
             index: (name, _of_key(schema, optional=index not in table.key))
@@ -34,6 +39,13 @@ class OpColumns(TableColumns):
 
     def _types_of(self, options: DebeziumOptions) -> ConnectTypes:
         return OpTypes(options)
+
+    def _field_name(self, column: str, options: DebeziumOptions) -> str:
+        """Spell a name as an encoding takes it: never two of a table alike."""
+        found = super()._field_name(column, options)
+        if found == column or self._spelled[found] == 1:
+            return found
+        return field_name(column, "avro_unicode")
 
     def have_texts(self, old: Row | None, new: Row | None) -> bool:
         """Return whether `texts_of` has any, of either row."""

@@ -36,6 +36,7 @@ class OpDocument:
             self._columns = [(one["field"], one) for one in row["fields"]]
             named = row.get("parameters", {}).get(COLUMNS)
             names = [name for name, _ in self._columns]
+            self.has_units = "name" in row  # as the types of its columns have names
             self._names = tuple(names if named is None else orjson.loads(named))
         except _OTHER_SHAPE as error:
             raise _other(error) from None

@@ -41,8 +41,8 @@ def number(
 def number_text(text: str, history: Sequence[str], *, keep: bool) -> str:
     """Return a text with numbers, by those of its versions, the latest last.
 
-    A version that has all fields of it already is taken as it is. Raises BadProto for a
-    latest one that cannot be read.
+    A version that has all fields of it already is taken as it is, unless a later one
+    gave its numbers to others. Raises BadProto for a latest one that cannot be read.
     """
     shape = parsed_proto(text, bare=True)
     versions: list[ProtoFile] = []
@@ -53,7 +53,7 @@ def number_text(text: str, history: Sequence[str], *, keep: bool) -> str:
             if not versions:
                 raise
             continue  # numbers of before are reserved in those that follow
-        if covers(version, shape):
+        if covers(version, shape) and not _is_outdated(version, versions):
             return one
         versions.insert(0, version)
     return number(shape, versions, keep=keep).text()
@@ -66,6 +66,26 @@ def covers(version: ProtoFile, shape: ProtoFile) -> bool:
     return version.first.name == shape.first.name and _covers(
         version.first, shape.first
     )
+
+
+def _is_outdated(version: ProtoFile, later: Sequence[ProtoFile]) -> bool:
+    name = version.first.name
+    after = [_first(one, name) for one in later if one.messages]
+    return _differs(version.first, after)
+
+
+def _differs(message: ProtoMessage, later: Sequence[ProtoMessage]) -> bool:
+    """Return whether a number is another field's by now, or a field has another."""
+    names = {field.number: field.name for field in message.fields}
+    numbers = {(field.name, field.form): field.number for field in message.fields}
+    for one in later:
+        for field in one.fields:
+            told = field.name, field.form
+            if names.get(field.number, field.name) != field.name:
+                return True
+            if numbers.get(told, field.number) != field.number:
+                return True
+    return any(_differs(one, _of_name(later, one.name)) for one in message.messages)
 
 
 def _first(version: ProtoFile, name: str) -> ProtoMessage:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Final
 
+from walstream.formats.debezium.numeric import decimal_text
 from walstream.formats.encodings import json_value
 from walstream.formats.encodings.protobuf.data import (
     BadProtoData,
@@ -100,10 +101,7 @@ def _decimal(value: bytes) -> str:
         raise BadProtoData("a confluent.type.Decimal that is not a number")
     number = int.from_bytes(raw, "big", signed=True)
     scale = _signed(32)(_number(parts, 3))
-    if scale <= 0:
-        return f"{number}{'0' * -scale if number else ''}"
-    digits = f"{abs(number)}".rjust(scale + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+    return decimal_text(number, scale)
 
 
 def _date(value: bytes) -> int:

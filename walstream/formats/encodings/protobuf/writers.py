@@ -5,7 +5,6 @@ has no form, and refuse the text of another type. Frequent types have a shorter 
 """
 
 from collections.abc import Callable
-from typing import Final
 
 import orjson
 
@@ -25,8 +24,6 @@ from walstream.formats.encodings.protobuf.shape import DECIMAL, is_decimal
 
 Write = Callable[[str], bytes | None]
 """None: the value has no form, and is null."""
-
-_PLAIN_DIGITS: Final = 4000
 
 
 def writer(found: ConnectType, name: str, scope: Scope) -> Write:
@@ -109,7 +106,6 @@ def _decimal(found: ConnectType, of_json: plan.WriteJson) -> Write:
             and (not is_fixed or len(decimals) == scale)
             and (decimals != "") == (point != "")
             and (whole[:1] > "0" or whole == "0")
-            and len(digits) < _PLAIN_DIGITS
         ):
             return primitive.text(text)
         written = render(text)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from walstream.formats.debezium.numeric import base64
 from walstream.formats.encodings.json_schema import conversion
 
 
@@ -30,6 +31,11 @@ def test_what_is_no_list_of_them_stays(value: Any) -> None:
         (0, Decimal(12), "DA=="),
         (-2, Decimal(100), "AQ=="),
         (20, Decimal("1.00000000000000000001"), "BWvHXi1jEAAB"),
+        (2, Decimal("1" * 40 + ".25"), base64(int("1" * 40 + "25"))),  # no 28 digits
+        (0, int("-" + "9" * 35), base64(int("-" + "9" * 35))),
+        (2, Decimal("1.500"), "AJY="),
+        (2, Decimal("0.000"), "AA=="),
+        (2, Decimal("1.505"), Decimal("1.505")),  # more decimals than it may have
         (2, "AJY=", "AJY="),
         (2, True, True),
         (2, Decimal("1E+999999"), Decimal("1E+999999")),

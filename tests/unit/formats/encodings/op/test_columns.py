@@ -1,5 +1,7 @@
 """Columns of an op: all may be null, and keys have neither defaults nor NOT NULL."""
 
+from dataclasses import replace
+
 from tests.support.loads.registered_op import OPTIONS, TABLE, op
 from walstream.formats.encodings.op.columns import OpColumns, known
 from walstream.op import Kind
@@ -15,6 +17,16 @@ def test_all_may_be_null_and_a_key_has_no_default() -> None:
     assert keys["v"].optional  # NOT NULL, which may go away
     assert not any(schema.default for schema in keys.values())
     assert columns.left_out == ()
+
+
+def test_no_two_columns_are_spelled_alike() -> None:
+    """Else a table of Japanese names, which `op` has no option for, would stop."""
+    table = replace(TABLE, columns=("名前", "住所", "a b"))
+    spelled = [name for name, _ in OpColumns(table, OPTIONS).fields.values()]
+    assert spelled == ["_u540d_u524d", "_u4f4f_u6240", "a_b"]
+    table = replace(TABLE, columns=("a b", "a_b", "é"))
+    spelled = [name for name, _ in OpColumns(table, OPTIONS).fields.values()]
+    assert spelled == ["a_u0020b", "a_b", "_"]
 
 
 def test_rows_are_looked_into() -> None:

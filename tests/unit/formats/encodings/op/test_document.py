@@ -70,6 +70,14 @@ def test_a_field_that_lacks_is_refused() -> None:
             OpDocument(SCHEMA).read(rest)
 
 
+def test_a_row_without_a_name_says_nothing_of_its_columns() -> None:
+    assert OpDocument(SCHEMA).has_units
+    fields = [{**one} for one in SCHEMA["fields"]]
+    for place in (5, 6):
+        fields[place].pop("name")
+    assert not OpDocument({**SCHEMA, "fields": fields}).has_units
+
+
 def test_another_schema_is_none_of_an_op() -> None:
     assert not OpDocument.is_of({"type": "string"})
     assert not OpDocument.is_of({"fields": SCHEMA["fields"][1:]})

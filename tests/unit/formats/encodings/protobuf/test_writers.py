@@ -17,6 +17,7 @@ from walstream.formats.debezium.pg_type import PgType
 from walstream.formats.debezium.types import ConnectTypes
 from walstream.formats.encodings.protobuf import number, proto_shape
 from walstream.formats.encodings.protobuf.primitive import tag
+from walstream.formats.encodings.protobuf.primitive import text as primitive_text
 from walstream.formats.encodings.protobuf.writers import Write, int64, writer
 
 
@@ -73,6 +74,20 @@ def test_it_says_what_json_says(oid: int, modifier: int, text: str) -> None:
     found = made(oid, "", modifier)
     shown = json.loads(found.render(text))
     assert said(found, text) == comparable(meant(found.schema, shown))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *(("9" * 5000, "9" * 5000), ("0." + "1" * 16_383, "0." + "1" * 16_383)),
+        (f"00{'9' * 5000}", "9" * 5000),
+    ],
+)
+def test_a_number_may_have_more_digits_than_an_int_of_python(
+    text: str, shown: str
+) -> None:
+    _, _, write = of(made(1700, "", -1))
+    assert write(text) == primitive_text(shown)
 
 
 @pytest.mark.parametrize(
