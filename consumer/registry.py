@@ -145,7 +145,7 @@ class SchemaRegistry:
             return KnownSchema(reader, {}, OpDocument(reader.schema))
         fields = reader.schema if "fields" in reader.schema else {"fields": ()}
         columns = field_schemas(fields)
-        if kind == PROTOBUF and _lacks_nulls(fields):
+        if kind == PROTOBUF and _lacks_nulls(reader):
             columns = {name: {**one, NO_NULL: True} for name, one in columns.items()}
         return KnownSchema(reader, columns)
 
@@ -196,9 +196,9 @@ class SchemaRegistry:
         return text[:_MOST]
 
 
-def _lacks_nulls(envelope: Mapping[str, Any]) -> bool:
+def _lacks_nulls(reader: SchemaReader) -> bool:
     """Return whether Debezium's own optional field is none in a converter's schema."""
-    made = {one["field"]: one for one in envelope["fields"]}
+    made = {one["field"]: one for one in reader.schema.get("fields", ())}
     return made.get("ts_ms", {}).get("optional") is False
 
 
