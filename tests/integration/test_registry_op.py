@@ -4,7 +4,6 @@ One source writes both, so each op is compared with itself.
 """
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -127,8 +126,7 @@ def test_a_reader_gets_what_json_says(  # noqa: PLR0913, PLR0917 - fixtures
         walstream.until("backfill ended")
         database.execute(MORE)
         with TypedLoad(database, 7, pause_s=0.01) as load:
-            time.sleep(5)
-        assert load.transactions > 50
+            load.wait_for_more(150)
         database.execute("TRUNCATE wiped")
         database.execute(
             "CREATE TABLE done (id int PRIMARY KEY); INSERT INTO done VALUES (1)"
@@ -289,8 +287,8 @@ def test_a_mirror_follows(  # noqa: PLR0913, PLR0917 - fixtures
         ) as consumer:
             running = Running(consumer)
             walstream.until("backfill ended")
-            with TypedLoad(database, 8, pause_s=0.01):
-                time.sleep(4)
+            with TypedLoad(database, 8, pause_s=0.01) as load:
+                load.wait_for_more(150)
 
             def same() -> bool:
                 if running.error is not None:

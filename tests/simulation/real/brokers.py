@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from tests.simulation.kafka import LIMIT, QUEUE, SimCluster, SimProducer
 from tests.simulation.kafka_admin import SimAdmin
-from tests.simulation.world import World
+from tests.simulation.world import Violation, World
 from tests.support.deadline import wait_until
 from tests.support.servers.slow_link import SlowLink
 from walstream.kafka.producer_config import producer_properties
@@ -47,6 +47,7 @@ class SimulatedBrokers:
     """The simulation's cluster."""
 
     def __init__(self, seed: int) -> None:
+        Violation.first = ""  # of another schedule, which was to violate something
         self.world = World(seed)
         self.cluster = SimCluster(self.world, lambda _topic: PARTITIONS)
         self.cluster.denied_until = _FOREVER
