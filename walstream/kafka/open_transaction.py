@@ -153,7 +153,10 @@ class OpenTransactions:
             try:
                 found = self._look(partitions)
             except WalstreamError as error:
-                if not error.retryable or is_late:
+                # of a partition without a leader librdkafka says that it is unknown
+                known = self.leaderless
+                self.leaderless = topic_ends.leaderless(self._admin(), partitions)
+                if (not error.retryable and self.leaderless == known) or is_late:
                     _log.warning(
                         "it is not known whether transactions hang in partitions",
                         **{ERROR: str(error.args[0])},

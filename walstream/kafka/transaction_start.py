@@ -1,15 +1,19 @@
 """The start of a producer of Kafka transactions: what was before it is over."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from confluent_kafka import Producer
 
 from walstream.config.librdkafka import ClientProperties
+from walstream.errors import Transient
 from walstream.kafka.fencing import answered, successor
 from walstream.kafka.offsets import Partition
 from walstream.kafka.open_transaction import OpenTransactions
 from walstream.kafka.position_reader import read_position
 from walstream.kafka.transaction_plan import PositionBook
+
+_BRIEF_S: Final = 3.0  # a position is the last record of a transaction: it ends soon
 
 
 class TransactionStart:
@@ -45,8 +49,13 @@ class TransactionStart:
         producers = [self._producer, *others]
         longest_s = plan.timeout_ms / 1000
         still_open = OpenTransactions(producers, self._client, stopped, longest_s)
-        still_open.end_position(plan.topic, plan.key, book.is_delivered)
-        found = read_position(self._client, plan.topic, plan.key, stopped)
+        where = self._client, plan.topic, plan.key, stopped
+        try:
+            found = read_position(*where, wait_s=_BRIEF_S)
+        except Transient:
+            # else nothing is open there, which costs no question
+            still_open.end_position(plan.topic, plan.key, book.is_delivered)
+            found = read_position(*where)
         topics = {
             name: partitions
             for name, partitions in written().items()
