@@ -30,6 +30,7 @@ from walstream.op import ReplicationOp
 pytestmark = pytest.mark.same_on_15
 
 # what types do not hold, and names that Avro does not take
+DONE = ";CREATE TABLE done (id int PRIMARY KEY)"  # its row comes last
 HARD = """
 CREATE TYPE pair AS (a int, b text);
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
@@ -115,7 +116,7 @@ def test_a_reader_gets_what_json_says(  # noqa: PLR0913, PLR0917 - fixtures
     registry: LocalRegistry,
     topic_prefix: str,
 ) -> None:
-    database.execute(HARD)
+    database.execute(HARD + DONE)
     other = {"topic": topic_prefix + "json.{schema}.{table}", "topic_partitions": 3}
     with (
         RegisteredReader(registry.url) as stranger,
@@ -128,9 +129,7 @@ def test_a_reader_gets_what_json_says(  # noqa: PLR0913, PLR0917 - fixtures
         with TypedLoad(database, 7, pause_s=0.01) as load:
             load.wait_for_more(150)
         database.execute("TRUNCATE wiped")
-        database.execute(
-            "CREATE TABLE done (id int PRIMARY KEY); INSERT INTO done VALUES (1)"
-        )
+        database.execute("INSERT INTO done VALUES (1)")
         for one in (avro, plain):
             one.until(lambda found: any(r.topic.endswith("done") for r in found))
         assert walstream.terminate() == 0
@@ -180,7 +179,7 @@ def test_options_of_a_sink_mean_what_they_mean_in_json(
         }
         for one in (ours, theirs)
     ]
-    database.execute(KEYED)
+    database.execute(KEYED + DONE)
     other = {"topic": theirs + "{schema}.{table}", **both[1]}
     with (
         run(**both[0], others={"json": other}) as walstream,
@@ -191,7 +190,6 @@ def test_options_of_a_sink_mean_what_they_mean_in_json(
         database.execute(LONG)
         with TypedLoad(database, 9, pause_s=0.01) as load:
             load.wait_for_more(100)
-        database.execute("CREATE TABLE done (id int PRIMARY KEY)")
         database.execute("INSERT INTO done VALUES (1)")
         for one in (avro, plain):
             one.until(lambda found: any(r.topic.endswith("done") for r in found))
