@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.deadline import wait_until
+from tests.support.deadline import wait_until, within
 from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.fixtures.postgres import PostgresServer
 from tests.support.fixtures.walstream import Stream, streamed
@@ -93,7 +93,7 @@ def kill_both(chained: Chained, kills: int) -> None:
             load.wait_for_more(20)
             if number % 2:
                 # what is passed on meanwhile is worth being killed in
-                passed_on(chained.copied)
+                passed_on(chained)
     expected = oracle.names()
     assert len(expected) > 100
     stream.reader.until(holding(expected), 120, "the first topic is whole")
@@ -123,10 +123,12 @@ def holding(expected: Iterable[Name]) -> Callable[[list[Record]], bool]:
     return holds
 
 
-def passed_on(copied: Reader) -> None:
+def passed_on(chained: Chained) -> None:
     """Wait until the second topic grows."""
+    copied = chained.copied
     before = copied.ends()
-    wait_until(lambda: copied.ends() > before, 60, "records are passed on")
+    grown = within(lambda: copied.ends() > before, 60)
+    assert grown, f"nothing is passed on: {chained.chain.text}"
 
 
 def kill_and_start(walstream: Walstream) -> None:

@@ -52,12 +52,16 @@ def _newest(  # noqa: PLR0913, PLR0917 - of one place
     wait_s: float,
 ) -> bytes | None:
     found: bytes | None = None
+    is_read = False
     reader.assign({place: bounds.first})
     deadline = runtime.monotonic() + wait_s
-    # an empty topic is read, too: who may not read it is to hear of it now
-    while not (reader.reached({place: bounds}) and (found or reader.met_end(place))):
+    # an empty topic is read, too: who may not read it is to hear of it now; but its
+    # very end is not waited for, which other sinks write behind all the time
+    while not (reader.reached({place: bounds}) and (is_read or reader.met_end(place))):
         records = reader.poll(_POLL_S)
-        if records:  # a topic that is not compacted may be a long one
+        if records:
+            is_read = True
+            # a topic that is not compacted may be a long one
             deadline = runtime.monotonic() + wait_s
         for record in records:
             if record.key == key and record.value is not None:

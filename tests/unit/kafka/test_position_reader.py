@@ -14,9 +14,13 @@ _END = 500
 
 
 class Slow:
-    """A reader to whom each record takes a second; `pause` is one without any."""
+    """A reader to whom each record takes a second; `pause` is one without any.
+
+    Where it `grows`, others write as fast, so that its very end is never met.
+    """
 
     now = 0.0
+    grows = False
     pause = -1
 
     def __init__(self, *_: object) -> None:
@@ -45,7 +49,7 @@ class Slow:
         return self._next >= _END
 
     def met_end(self, _place: Partition) -> bool:
-        return self._next >= _END
+        return not self.grows and self._next >= _END
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +62,16 @@ def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_long_topic_is_read_as_long_as_it_gives_records() -> None:
     assert read_position({}, "positions", b"mine", lambda: False) == b"at 3"
+
+
+@pytest.mark.parametrize("key", [b"mine", b"none"])
+def test_no_end_is_waited_for_where_others_write_on(
+    monkeypatch: pytest.MonkeyPatch, key: bytes
+) -> None:
+    monkeypatch.setattr(Slow, "grows", True)
+    stopped = iter([False] * 5 * _END).__next__  # an endless wait ends here
+    expected = b"at 3" if key == b"mine" else None
+    assert read_position({}, "positions", key, stopped) == expected
 
 
 def test_one_that_gives_no_more_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
