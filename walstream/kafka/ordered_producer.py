@@ -21,6 +21,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.kafka.errors import failure, unfit, unplaced
+from walstream.kafka.flush_policy import FlushPolicy
+from walstream.kafka.lone_record import Alone
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.producer_trouble import ProducerTrouble
 from walstream.kafka.topic import Topic
@@ -36,25 +38,6 @@ _POLL_S: Final = 0.05
 _FLUSH_S: Final = 0.001
 
 
-class Alone:
-    """One large record: what follows waits until Kafka has it."""
-
-    def __init__(self) -> None:
-        self.produce: Callable[[], bool] | None = None
-        self.delivered = False
-
-    def attempt(self) -> bool:
-        """Produce it once; tell whether it is delivered."""
-        if self.produce is not None and self.produce():
-            self.produce = None  # holds the record, which the producer copied
-        return self.delivered
-
-    def report(self, report: Callable[..., None], *delivery: Any) -> None:
-        """Note that it is delivered, or failed, and report that."""
-        self.delivered = True
-        report(*delivery)
-
-
 class OrderedProducer:
     """One producer's life. A record that finds no room is held, and so is the next."""
 
@@ -68,8 +51,8 @@ class OrderedProducer:
     ) -> None:
         """Count the records that Kafka takes in `meter`.
 
-        One that `hurries` sends what it has when no more comes, whatever linger.ms is;
-        where none has room, or waits for the first in its partition, each does.
+        One that `hurries` sends what it has when few come, whatever linger.ms is; where
+        none has room, or waits for the first in its partition, each does.
         """
         self._trouble = ProducerTrouble(sink, properties)
         self._meter = meter or SinkMeter()
@@ -86,7 +69,7 @@ class OrderedProducer:
         self._failure: WalstreamError | None = None
         self._counted: Counted | None = None  # what the callback counts in
         self._callback: Any = None
-        self._hurries = hurries
+        self._flushes = FlushPolicy(hurries=hurries)
         self._fresh = False
         self._asked = False
         self.has_doubts = False  # may a partition lack a record before its last ones?
@@ -130,7 +113,7 @@ class OrderedProducer:
         """
         quiet = not (busy or self.is_busy)
         self._fresh = False
-        waits = self._held or (self._hurries and quiet and len(self._producer))
+        waits = self._held or self._flushes.is_due(runtime.monotonic(), quiet=quiet)
         if waits and not self._trouble.is_on:
             self._flush()
         else:
@@ -160,17 +143,18 @@ class OrderedProducer:
         return True
 
     def _poll(self, wait_s: float) -> None:
-        """Serve the callbacks. A producer that has failed raises through them."""
-        try:
-            self._producer.poll(wait_s)
-        except KafkaException as error:
-            self.fail(failure(error.args[0], "the producer stopped"))
-            self._hear_why()
+        """Serve the callbacks."""
+        self._work(self._producer.poll, wait_s)
 
     def _flush(self) -> None:
         """Send now what waits for others: none came, or there is no room for more."""
+        self._flushes.flush(runtime.monotonic())
+        self._work(self._producer.flush, _FLUSH_S)
+
+    def _work(self, method: Callable[[float], object], wait_s: float) -> None:
+        """Let the producer work. One that has failed raises through its callbacks."""
         try:
-            self._producer.flush(_FLUSH_S)
+            method(wait_s)
         except KafkaException as error:
             self.fail(failure(error.args[0], "the producer stopped"))
             self._hear_why()
@@ -219,6 +203,7 @@ class OrderedProducer:
             except (BufferError, KafkaException):
                 pass  # the careful way tells which
             else:
+                self._flushes.sent += 1
                 return
         attempt = partial(
             self._attempt, topic, value, key, partition, callback, timestamp_ms, headers
@@ -284,6 +269,7 @@ class OrderedProducer:
         except KafkaException as error:
             self.fail(failure(error.args[0], f"producing to {topic.name!r}"))
         else:
+            self._flushes.sent += 1
             if is_first:
                 topic.proving.add(partition)
         return True
@@ -306,6 +292,7 @@ class OrderedProducer:
         self, transaction: Counted, error: KafkaError | None, message: Message
     ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
+        self._flushes.reported += 1
         if error is None and message.offset() is not None:
             transaction.undelivered -= 1
             self._meter.records += 1

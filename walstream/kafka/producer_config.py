@@ -25,8 +25,8 @@ _DEFAULTS: Final[ClientProperties] = {
     "message.timeout.ms": 0,
     "client.id": "walstream",
     "compression.type": "lz4",
-    # of a backlog; what a quiet stream has, the outbox sends at once
-    "linger.ms": 10,
+    # of a backlog; what few wait in is flushed earlier (flush_policy)
+    "linger.ms": 50,
     "queue.buffering.max.messages": 50_000,
     "queue.buffering.max.kbytes": 16 << 10,
     "batch.size": 1_000_000,

@@ -19,7 +19,8 @@ from walstream.errors import Restart, Transient
 from walstream.kafka.errors import failure
 from walstream.kafka.fencing import answered
 from walstream.kafka.leaderless import LeaderlessPartitions
-from walstream.kafka.ordered_producer import Alone, OrderedProducer
+from walstream.kafka.lone_record import Alone
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.topic import Topic
 from walstream.kafka.transaction_batch import TransactionBatch, TransactionShare
 from walstream.kafka.transaction_plan import PositionBook
