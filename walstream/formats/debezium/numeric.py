@@ -3,9 +3,12 @@
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, DecimalException
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from walstream.formats.debezium.float_text import python_float
+
+if TYPE_CHECKING:  # a number of the machine, where this is compiled; else an int
+    from mypy_extensions import i64
 
 Render = Callable[[str], str]
 Lost = Callable[[str], None]
@@ -20,6 +23,12 @@ SPECIAL: Final = {
 _LONGEST: Final = 4000  # digits that Python's int reads from a text
 _HEADER: Final = 4  # of a varlena: a modifier counts it
 _SCALE_BITS: Final = 11
+_SMALL: Final = 1 << 47
+_DIGITS: Final = (
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of base64
+)
+_PAIRS: Final = [first + second for first in _DIGITS for second in _DIGITS]
+_FIRSTS: Final = list(_DIGITS[::4])  # of four bits and two that fill it
 
 
 def precision_of(modifier: int) -> int:
@@ -35,9 +44,29 @@ def scale_of(modifier: int) -> int:
 
 def base64(number: int) -> str:
     """Write the bytes of Java's BigInteger: the fewest of two's complement."""
+    if 0 <= number < _SMALL:  # most values
+        return _small(number)
     bits = (number if number >= 0 else ~number).bit_length()
     raw = number.to_bytes((bits >> 3) + 1, "big", signed=True)
     return b2a_base64(raw, newline=False).decode()
+
+
+def _small(number: "i64") -> str:
+    """Write one of at most six bytes, twelve bits at a time."""
+    if number < 1 << 23:
+        if number < 1 << 7:
+            return _PAIRS[number << 4] + "=="
+        if number < 1 << 15:
+            return _PAIRS[number >> 4] + _FIRSTS[number & 15] + "="
+        return _PAIRS[number >> 12] + _PAIRS[number & 4095]
+    if number < 1 << 31:
+        rest = _PAIRS[(number & 255) << 4] + "=="
+        return _PAIRS[number >> 20] + _PAIRS[number >> 8 & 4095] + rest
+    if number < 1 << 39:
+        rest = _PAIRS[number >> 4 & 4095] + _FIRSTS[number & 15] + "="
+        return _PAIRS[number >> 28] + _PAIRS[number >> 16 & 4095] + rest
+    rest = _PAIRS[number >> 12 & 4095] + _PAIRS[number & 4095]
+    return _PAIRS[number >> 36] + _PAIRS[number >> 24 & 4095] + rest
 
 
 def decimal_text(number: int, scale: int) -> str:
@@ -62,9 +91,7 @@ def fixed(scale: int, lost: Lost) -> Render:
         whole, _, decimals = text.partition(".")
         digits = whole + decimals
         if len(decimals) == scale and digits.isdecimal() and len(digits) < _LONGEST:
-            number = int(digits)  # most values; written out, it costs half
-            raw = number.to_bytes((number.bit_length() >> 3) + 1, "big")
-            return f'"{b2a_base64(raw, newline=False).decode()}"'
+            return f'"{base64(int(digits))}"'  # most values: without the steps below
         unscaled = _integer(_scaled(digits, scale - len(decimals)))
         return _special(text, lost) if unscaled is None else f'"{base64(unscaled)}"'
 
@@ -102,10 +129,13 @@ def variable(lost: Lost) -> Render:
     """Return what writes a VariableScaleDecimal: the scale is the value's own."""
 
     def render(text: str) -> str:
-        whole, point, decimals = text.partition(".")
-        if point:
+        whole, _, decimals = text.partition(".")
+        if decimals.endswith("0"):
             decimals = decimals.rstrip("0")
-        number = _integer(whole + decimals)
+        digits = whole + decimals
+        if len(digits) < _LONGEST and digits.isdecimal():  # most values
+            return f'{{"scale":{len(decimals)},"value":"{base64(int(digits))}"}}'
+        number = _integer(digits)
         if number is None:
             return _special(text, lost)
         return f'{{"scale":{len(decimals)},"value":"{base64(number)}"}}'

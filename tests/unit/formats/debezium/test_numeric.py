@@ -1,8 +1,11 @@
 """Decimals: bytes of the golden records, and of Java's BigInteger."""
 
+from base64 import b64encode
 from collections.abc import Callable
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from walstream.formats.debezium import numeric
 
@@ -136,3 +139,22 @@ def test_money_without_digits_is_refused() -> None:
 def test_more_decimals_than_the_type_has_are_refused() -> None:
     with pytest.raises(ValueError, match="not a number"):
         numeric.fixed(2, _fail)("1.501")
+
+
+_EDGES = sorted({(1 << bits) + step for bits in range(66) for step in (-1, 0, 1)})
+
+
+@given(st.integers(-(1 << 66), 1 << 66) | st.sampled_from(_EDGES))
+@example(0)
+def test_a_number_is_the_fewest_bytes_of_twos_complement(number: int) -> None:
+    size = 1
+    while not -(1 << 8 * size - 1) <= number < 1 << 8 * size - 1:
+        size += 1
+    raw = number.to_bytes(size, "big", signed=True)
+    assert numeric.base64(number) == b64encode(raw).decode()
+
+
+def test_each_size_meets_its_edges() -> None:
+    for number in _EDGES:
+        raw = number.to_bytes((number.bit_length() >> 3) + 1, "big")
+        assert numeric.base64(number) == b64encode(raw).decode()
