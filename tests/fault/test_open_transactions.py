@@ -19,11 +19,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from tests.integration.test_transactional import system
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.walstream import Runs
 from tests.support.loads.op_record import insert
-from tests.support.oracles.topic_reader import Reader
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.verb import as_json
 from tests.support.programs.walstream import SINK
 from tests.support.servers.second_broker import SecondBroker
 from walstream.formats.op import OpEncoder
@@ -120,10 +121,11 @@ class Cluster:
         return all(one.leader >= 0 for one in found.values())
 
 
-def producer(kafka: LocalKafka, name: str) -> Producer:
+def producer(kafka: KafkaServer, name: str) -> Producer:
     properties = {
         "bootstrap.servers": kafka.bootstrap,
         "transactional.id": name,
+        "transaction.timeout.ms": 300_000,
         "log_level": 0,
     }
     made = Producer(properties)
@@ -144,7 +146,7 @@ def cluster(own_kafka: OwnKafka) -> Iterator[Cluster]:
         yield Cluster(first, second)
 
 
-def sink_of(kafka: LocalKafka, told: str, timeout_ms: int = 30_000) -> dict[str, Any]:
+def sink_of(kafka: KafkaServer, told: str, timeout_ms: int = 30_000) -> dict[str, Any]:
     return {
         "delivery": "transactional",
         "commit_interval": "3s",
@@ -308,3 +310,59 @@ def test_what_was_committed_without_markers_is_there(
             assert ids == ["1", "0", "1", "2", "2", "5"]
             assert walstream.terminate() == 0
         assert brokers.open_partitions(told, 1) == 0
+
+
+@pytest.mark.takes(30)
+def test_what_others_have_open_in_the_topic_of_positions_holds_up_no_start(
+    kafka: KafkaServer, database: Database, runs: Runs
+) -> None:
+    """A sink that is frozen before its commit may have one open for minutes."""
+    told = f"told_{runs.prefix}"
+    database.execute(_TABLE)
+    TopicAdmin(kafka.bootstrap).create(told, 1)
+    other = producer(kafka, f"{runs.prefix}other")
+    other.begin_transaction()
+    other.produce(told, b"{}", b"other", 0)
+    assert other.flush(30) == 0
+    sink = sink_of(kafka, told) | {"commit_interval": "100ms"}
+    with runs(database.dsn, sink=sink) as walstream:
+        with Reader(kafka.bootstrap, runs.prefix) as reader:
+            database.execute("INSERT INTO t VALUES (1)")
+            reader.until(bool, 15)
+            # now its own position is behind the other's record
+            assert walstream.terminate() == 0
+            walstream.start()
+            database.execute("INSERT INTO t VALUES (2)")
+            reader.until(lambda found: len(found) == 2, 25)
+        assert walstream.terminate() == 0
+    other.commit_transaction(30)  # it was open all the time
+
+
+@pytest.mark.takes(60)
+def test_a_coordinator_that_is_away_is_told_of(
+    own_kafka: OwnKafka, database: Database, runs: Runs
+) -> None:
+    """All else answers: nothing but the records that do not come would show it."""
+    topic, told = f"{runs.prefix}public.t", f"told_{runs.prefix}"
+    database.execute(_TABLE)
+    first = own_kafka()
+    with SecondBroker(first) as second:
+        brokers = Cluster(first, second)
+        brokers.create({"__transaction_state": 2}, 4)
+        brokers.create({topic: 1, told: 1}, 1)
+        with (
+            runs(database.dsn, sink=sink_of(first, told)) as walstream,
+            Reader(first.bootstrap, runs.prefix) as reader,
+        ):
+            database.execute("INSERT INTO t VALUES (1)")
+            reader.count(1)
+            walstream.kill()
+            second.kill()
+            walstream.start().until("coordinator of transactions does not answer")
+            sink = as_json(walstream.configuration, "status", "status")
+            assert sink["sources"][0]["sinks"][0]["state"] == "waiting"
+            database.execute("INSERT INTO t VALUES (2)")
+            second.start()
+            walstream.until("coordinator answers")
+            reader.count(2)
+            assert walstream.terminate() == 0

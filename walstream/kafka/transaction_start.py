@@ -7,10 +7,11 @@ from confluent_kafka import Producer
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient
-from walstream.kafka.fencing import answered, successor
+from walstream.kafka.fencing import successor
 from walstream.kafka.offsets import Partition
 from walstream.kafka.open_transaction import OpenTransactions
 from walstream.kafka.position_reader import read_position
+from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.kafka.transaction_plan import PositionBook
 
 _BRIEF_S: Final = 3.0  # a position is the last record of a transaction: it ends soon
@@ -34,28 +35,33 @@ class TransactionStart:
         self.leaderless: set[Partition] = set()  # nothing is known of what is there
 
     def open(
-        self, written: Callable[[], Mapping[str, int]], stopped: Callable[[], bool]
+        self,
+        written: Callable[[], Mapping[str, int]],
+        coordinator: TransactionCoordinator,
     ) -> bytes | None:
         """Return the last position that was committed; None: there is none.
 
         `written` tells the topics of stream ops, and their numbers of partitions; it is
-        called once the producers before are fenced. Raises Transient once `stopped`.
+        called once the producers before are fenced. Raises Transient once the
+        `coordinator` is asked no more.
         """
         book, plan = self._book, self._book.plan
         others = [successor(self._given, name) for name in plan.others]
         for other in others:
-            answered("fencing", other.init_transactions, stopped)
-        answered("beginning transactions", self._producer.init_transactions, stopped)
+            coordinator.answered("fencing", other.init_transactions)
+        begin = self._producer.init_transactions
+        coordinator.answered("beginning transactions", begin)
         producers = [self._producer, *others]
         longest_s = plan.timeout_ms / 1000
-        still_open = OpenTransactions(producers, self._client, stopped, longest_s)
-        where = self._client, plan.topic, plan.key, stopped
+        still_open = OpenTransactions(producers, self._client, coordinator, longest_s)
+        where = self._client, plan.topic, plan.key, coordinator.is_stopped
+        there = book.is_delivered
         try:
-            found = read_position(*where, wait_s=_BRIEF_S)
+            found = read_position(*where, _BRIEF_S)
         except Transient:
             # else nothing is open there, which costs no question
-            still_open.end_position(plan.topic, plan.key, book.is_delivered)
-            found = read_position(*where)
+            still_open.end_position(plan.topic, plan.key, there)
+            found = read_position(*where, is_delivered=there)
         topics = {
             name: partitions
             for name, partitions in written().items()
