@@ -366,3 +366,51 @@ def test_a_coordinator_that_is_away_is_told_of(
             walstream.until("coordinator answers")
             reader.count(2)
             assert walstream.terminate() == 0
+
+
+@pytest.mark.takes(60)
+def test_what_was_committed_without_markers_outlasts_an_abort(
+    own_kafka: OwnKafka, database: Database, runs: Runs
+) -> None:
+    """A crash in the next transaction of the producer lets Kafka abort both."""
+    topic, told = f"{runs.prefix}public.t", f"told_{runs.prefix}"
+    database.execute(_TABLE)
+    with (
+        cluster(own_kafka) as brokers,
+        Reader(brokers.first.bootstrap, runs.prefix) as reader,
+    ):
+        brokers.create({topic: 2}, 2)
+        brokers.create({told: 1}, 1)
+        with runs(database.dsn, sink=sink_of(brokers.first, told, 12_000)) as walstream:
+            database.execute("INSERT INTO t VALUES (1)")
+            ((last,),) = ((one.op.lsn,) for one in reader.count(1))
+            assert walstream.terminate() == 0
+            name = f"{walstream.slot}-{system(database)}-{SINK}-stream"
+            late = producer(brokers.first, name)
+            encode = OpEncoder(Table("public", "t", ("id",))).encode
+
+            def put(number: int, lsn: int, partition: int) -> None:
+                table = Table("public", "t", ("id",))
+                value = encode(insert(lsn, number, [f"{number}"], table))
+                late.produce(topic, value, f"{number}".encode(), partition)
+
+            late.begin_transaction()
+            for number in range(11, 15):
+                put(number, last, number % 2)
+            position = TransactionPosition(last, 0, "")
+            late.produce(told, position.encode(), name.encode(), 0)
+            assert late.flush(30) == 0
+            brokers.end_without_markers(topic, 2, partial(late.commit_transaction, 30))
+            late.begin_transaction()
+            put(21, 1 << 60, 0)
+            assert late.flush(30) == 0  # and is killed
+            walstream.start().until("they are sent again")
+            database.execute("INSERT INTO t VALUES (5)")
+
+            def ids() -> set[str]:
+                return {str((one.op.new or [])[0]) for one in reader.read()}
+
+            wait_until(lambda: "5" in ids(), _PATIENCE_S, "the next one comes")
+            assert ids() == {"1", "11", "12", "13", "14", "5"}
+            assert walstream.terminate() == 0
+        assert brokers.open_partitions(topic, 2) == 0

@@ -341,7 +341,9 @@ class TransactionalProducer(OrderedProducer):
         """Drop what is not committed; the next producer's begin would do it, too."""
         self.cease()
         self._waiter.shutdown(wait=True)
-        is_open = bool(self._batch.shares) and self._failure is None
+        # what a late one committed may lack its markers: the next start looks first
+        trusts = self._failure is None and not self._coordinator.was_late
+        is_open = bool(self._batch.shares) and trusts
         super().close(wait_s)
         if is_open and not self._trouble.is_on:
             with contextlib.suppress(KafkaException):
