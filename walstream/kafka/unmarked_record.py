@@ -2,7 +2,7 @@
 
 Where a coordinator left out the marker of a commit (see `open_transaction`), the next
 marker of the same producer ends that transaction, too. If that is one of an abort, as
-where the producer was killed in its next transaction, nobody can read any more what was
+where the producer was killed in its next transaction, nobody can read what was
 committed, and no stream sends it again: the position covers it. So it is read before an
 older producer's transaction is ended, and sent again if it cannot be read after that.
 """
@@ -173,7 +173,7 @@ class UnmarkedRecords:
         return kept
 
     def _seen(self) -> dict[Partition, set[int]]:
-        """Return the offsets of what can be read, where nothing is open any more."""
+        """Return the offsets of what can be read, where nothing is open by now."""
         with self._reader("read_committed") as reader:
             ends = reader.ends(self._kept)
             bounds = {
