@@ -257,6 +257,46 @@ def test_a_thawed_member_sends_nothing_behind_who_got_its_partitions(
         assert len(copied.records) == 520 or delivery == "idempotent"
 
 
+def test_relays_of_two_clusters_into_one_let_each_other_be(
+    kafka: KafkaServer, own_kafka: OwnKafka, tmp_path: Path
+) -> None:
+    """All of their names are the same: two regions, say, that one configuration has."""
+    prefix = f"regions_{secrets.token_hex(6)}."
+    topic = f"{prefix}up"
+    feeds, relays = [], []
+    for name, near in {"a": kafka, "b": own_kafka()}.items():
+        TopicAdmin(near.bootstrap).create(topic, 1)
+        feeds.append(Feed(near.bootstrap, topic))
+        relays.append(
+            Chain(
+                near.bootstrap,
+                kafka.bootstrap,
+                tmp_path / name,
+                f"{prefix}{name}.",
+                topics=[topic],
+                group=f"{prefix}group",
+                source={"consumer": _CONSUMER},
+                sink={"delivery": "transactional"},
+            )
+        )
+    with (
+        relays[0],
+        relays[1],
+        Reader(kafka.bootstrap, f"{prefix}a.") as first,
+        Reader(kafka.bootstrap, f"{prefix}b.") as second,
+    ):
+        for number in range(1, 21):
+            for feed in feeds:
+                feed.insert(number, 0)
+                feed.flush()
+            first.until(lambda found, n=number: len(found) >= n)  # type: ignore[misc]
+            second.until(lambda found, n=number: len(found) >= n)  # type: ignore[misc]
+        assert len(first.read()) == len(second.read()) == 20
+        for relay in relays:
+            assert not relay.said("trying again"), relay.text
+            assert relay.terminate() == 0, relay.text
+
+
 def key(record: Record) -> bytes | None:
     return record.key
 

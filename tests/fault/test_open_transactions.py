@@ -19,11 +19,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from tests.integration.test_transactional import system
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.walstream import Runs
 from tests.support.loads.op_record import insert
-from tests.support.oracles.topic_reader import Reader
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.verb import as_json
 from tests.support.programs.walstream import SINK
 from tests.support.servers.second_broker import SecondBroker
 from walstream.formats.op import OpEncoder
@@ -120,10 +121,11 @@ class Cluster:
         return all(one.leader >= 0 for one in found.values())
 
 
-def producer(kafka: LocalKafka, name: str) -> Producer:
+def producer(kafka: KafkaServer, name: str) -> Producer:
     properties = {
         "bootstrap.servers": kafka.bootstrap,
         "transactional.id": name,
+        "transaction.timeout.ms": 300_000,
         "log_level": 0,
     }
     made = Producer(properties)
@@ -144,7 +146,7 @@ def cluster(own_kafka: OwnKafka) -> Iterator[Cluster]:
         yield Cluster(first, second)
 
 
-def sink_of(kafka: LocalKafka, told: str, timeout_ms: int = 30_000) -> dict[str, Any]:
+def sink_of(kafka: KafkaServer, told: str, timeout_ms: int = 30_000) -> dict[str, Any]:
     return {
         "delivery": "transactional",
         "commit_interval": "3s",
@@ -308,3 +310,107 @@ def test_what_was_committed_without_markers_is_there(
             assert ids == ["1", "0", "1", "2", "2", "5"]
             assert walstream.terminate() == 0
         assert brokers.open_partitions(told, 1) == 0
+
+
+@pytest.mark.takes(30)
+def test_what_others_have_open_in_the_topic_of_positions_holds_up_no_start(
+    kafka: KafkaServer, database: Database, runs: Runs
+) -> None:
+    """A sink that is frozen before its commit may have one open for minutes."""
+    told = f"told_{runs.prefix}"
+    database.execute(_TABLE)
+    TopicAdmin(kafka.bootstrap).create(told, 1)
+    other = producer(kafka, f"{runs.prefix}other")
+    other.begin_transaction()
+    other.produce(told, b"{}", b"other", 0)
+    assert other.flush(30) == 0
+    sink = sink_of(kafka, told) | {"commit_interval": "100ms"}
+    with runs(database.dsn, sink=sink) as walstream:
+        with Reader(kafka.bootstrap, runs.prefix) as reader:
+            database.execute("INSERT INTO t VALUES (1)")
+            reader.until(bool, 15)
+            # now its own position is behind the other's record
+            assert walstream.terminate() == 0
+            walstream.start()
+            database.execute("INSERT INTO t VALUES (2)")
+            reader.until(lambda found: len(found) == 2, 25)
+        assert walstream.terminate() == 0
+    other.commit_transaction(30)  # it was open all the time
+
+
+@pytest.mark.takes(60)
+def test_a_coordinator_that_is_away_is_told_of(
+    own_kafka: OwnKafka, database: Database, runs: Runs
+) -> None:
+    """All else answers: nothing but the records that do not come would show it."""
+    topic, told = f"{runs.prefix}public.t", f"told_{runs.prefix}"
+    database.execute(_TABLE)
+    first = own_kafka()
+    with SecondBroker(first) as second:
+        brokers = Cluster(first, second)
+        brokers.create({"__transaction_state": 2}, 4)
+        brokers.create({topic: 1, told: 1}, 1)
+        with (
+            runs(database.dsn, sink=sink_of(first, told)) as walstream,
+            Reader(first.bootstrap, runs.prefix) as reader,
+        ):
+            database.execute("INSERT INTO t VALUES (1)")
+            reader.count(1)
+            walstream.kill()
+            second.kill()
+            walstream.start().until("coordinator of transactions does not answer")
+            sink = as_json(walstream.configuration, "status", "status")
+            assert sink["sources"][0]["sinks"][0]["state"] == "waiting"
+            database.execute("INSERT INTO t VALUES (2)")
+            second.start()
+            walstream.until("coordinator answers")
+            reader.count(2)
+            assert walstream.terminate() == 0
+
+
+@pytest.mark.takes(60)
+def test_what_was_committed_without_markers_outlasts_an_abort(
+    own_kafka: OwnKafka, database: Database, runs: Runs
+) -> None:
+    """A crash in the next transaction of the producer lets Kafka abort both."""
+    topic, told = f"{runs.prefix}public.t", f"told_{runs.prefix}"
+    database.execute(_TABLE)
+    with (
+        cluster(own_kafka) as brokers,
+        Reader(brokers.first.bootstrap, runs.prefix) as reader,
+    ):
+        brokers.create({topic: 2}, 2)
+        brokers.create({told: 1}, 1)
+        with runs(database.dsn, sink=sink_of(brokers.first, told, 12_000)) as walstream:
+            database.execute("INSERT INTO t VALUES (1)")
+            ((last,),) = ((one.op.lsn,) for one in reader.count(1))
+            assert walstream.terminate() == 0
+            name = f"{walstream.slot}-{system(database)}-{SINK}-stream"
+            late = producer(brokers.first, name)
+            encode = OpEncoder(Table("public", "t", ("id",))).encode
+
+            def put(number: int, lsn: int, partition: int) -> None:
+                table = Table("public", "t", ("id",))
+                value = encode(insert(lsn, number, [f"{number}"], table))
+                late.produce(topic, value, f"{number}".encode(), partition)
+
+            late.begin_transaction()
+            for number in range(11, 15):
+                put(number, last, number % 2)
+            position = TransactionPosition(last, 0, "")
+            late.produce(told, position.encode(), name.encode(), 0)
+            assert late.flush(30) == 0
+            brokers.end_without_markers(topic, 2, partial(late.commit_transaction, 30))
+            late.begin_transaction()
+            put(21, 1 << 60, 0)
+            assert late.flush(30) == 0  # and is killed
+            walstream.start().until("they are sent again")
+            database.execute("INSERT INTO t VALUES (5)")
+
+            def ids() -> set[str]:
+                return {str((one.op.new or [])[0]) for one in reader.read()}
+
+            wait_until(lambda: "5" in ids(), _PATIENCE_S, "the next one comes")
+            assert ids() == {"1", "11", "12", "13", "14", "5"}
+            assert walstream.terminate() == 0
+        assert brokers.open_partitions(topic, 2) == 0

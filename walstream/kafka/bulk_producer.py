@@ -30,6 +30,7 @@ BULK: Final[ClientProperties] = {
     "queue.buffering.max.kbytes": 64 << 10,
 }
 _POLL_S: Final = 0.1
+_TRY_S: Final = 1.0
 
 Headers = list[tuple[str, str | bytes | None]]
 Report = Callable[[KafkaError | None, Message], None]
@@ -203,10 +204,19 @@ class BulkProducer:
                 f" {self.sent} records were not reported delivered"
             )
         if self._transaction:
+            self._commit()
+
+    def _commit(self) -> None:
+        # at once it would hear of no stop for a quarter of an hour (TRANSACTION)
+        while True:
+            self._check()
             try:
-                self._producer.commit_transaction()
+                self._producer.commit_transaction(_TRY_S)
             except KafkaException as error:
-                raise failure(error.args[0], "committing a chunk") from None
+                if not error.args[0].retriable():
+                    raise failure(error.args[0], "committing a chunk") from None
+            else:
+                return
 
     def abandon(self) -> None:
         """Drop what is in flight and raise nothing: there is an error already.

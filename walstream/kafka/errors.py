@@ -118,6 +118,15 @@ def topic_lost(name: str, what: str) -> WalstreamError:
     )
 
 
+def positions_lost(name: str, what: str) -> WalstreamError:
+    """Return the error of a topic of transactions' positions that is gone."""
+    return TopicLost(
+        f"topic {name!r} {what}: it had the positions of Kafka's transactions",
+        hint="walstream run creates it again, and goes by the position in its state"
+        " folder",
+    )
+
+
 def topics_missing(names: Sequence[str]) -> WalstreamError:
     """Return the error of missing topics that walstream may not create."""
     if len(names) == 1:

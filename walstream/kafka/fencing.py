@@ -22,7 +22,6 @@ from walstream.telemetry import runtime
 _LONGEST_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
 _AT_A_TIME: Final = 32  # each waits for the broker nearly all of its time
 _TIMEOUT_S: Final = 30.0
-_TRY_S: Final = 1.0
 
 TRANSACTION: Final[ClientProperties] = {
     "transaction.timeout.ms": _LONGEST_S * 1000,
@@ -50,24 +49,6 @@ def successor(given: ClientProperties, name: str) -> Producer:
         },
         logger=logging.getLogger("librdkafka"),
     )
-
-
-def answered(
-    doing: str, call: Callable[[float], object], stopped: Callable[[], bool]
-) -> None:
-    """Call what waits for the coordinator, again and again, until it has an answer.
-
-    Raises what it fails with for good, and Transient once `stopped`.
-    """
-    while not stopped():
-        try:
-            call(_TRY_S)
-        except KafkaException as error:
-            if not error.args[0].retriable():
-                raise failure(error.args[0], doing) from error
-        else:
-            return
-    raise Transient(f"{doing}: the sink was closed")
 
 
 def fence(

@@ -20,10 +20,10 @@ from walstream.errors import Transient, WalstreamError
 from walstream.kafka import topic_ends
 from walstream.kafka.admin_client import admin_client
 from walstream.kafka.errors import failure
-from walstream.kafka.fencing import answered
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.tail_reader import name_of
 from walstream.kafka.topic_reader import Headers, TopicReader, TopicRecord
+from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR
 
@@ -36,7 +36,7 @@ _ANSWER_S: Final = 5.0  # of brokers: who closes the sink waits for it
 _AGAIN_S: Final = 0.2
 _MOST_AGAIN_S: Final = 2.0
 _BRIEF_S: Final = 2.0  # a position is the last record of a transaction: it ends soon
-_READ_S: Final = 10.0
+_READ_S: Final = 10.0  # without a record
 _POLL_S: Final = 0.1
 _FLUSH_S: Final = 0.5
 _SEND_S: Final = 30.0
@@ -56,7 +56,7 @@ class OpenTransactions:
         self,
         producers: Sequence[Producer],
         client: ClientProperties,
-        stopped: Callable[[], bool],
+        coordinator: TransactionCoordinator,
         longest_s: float,
     ) -> None:
         """Of all of them, what is open is judged alike; `client` is of a reader.
@@ -65,7 +65,8 @@ class OpenTransactions:
         """
         self._producers = producers
         self._client = client
-        self._stopped = stopped
+        self._coordinator = coordinator
+        self._stopped = coordinator.is_stopped
         self._longest_s = longest_s
         self._asks: AdminClient | None = None
         self.leaderless: set[Partition] = set()
@@ -80,12 +81,13 @@ class OpenTransactions:
         that is sent again.
         """
 
-        def told(record: TopicRecord) -> tuple[int, bytes] | None:
+        def told(
+            before: tuple[int, bytes] | None, record: TopicRecord
+        ) -> tuple[int, bytes] | None:
             value = record.value if record.key == key else None
-            return None if value is None else (record.offset, value)
+            return before if value is None else (record.offset, value)
 
-        records = self._read(self._found({topic: 1}), told)
-        last = {one: each[-1] for one, each in records.items() if each}
+        last = self._read(self._found({topic: 1}), told)
         # else it is another sink's that is open, in front of one that is committed
         for one in self._stuck({one: at for one, (at, _) in last.items()}, _BRIEF_S):
             at, value = last[one]
@@ -104,9 +106,13 @@ class OpenTransactions:
         topics, and their names have no common order. What tells no name stays.
         """
 
-        def told(record: TopicRecord) -> tuple[Name, TopicRecord] | None:
+        def told(
+            before: tuple[Name, TopicRecord] | None, record: TopicRecord
+        ) -> tuple[Name, TopicRecord] | None:
             name = name_of(record)
-            return None if name is None else (name, record)
+            if name is None:
+                return before
+            return (name if before is None else min(name, before[0])), record
 
         found = self._found(partitions)
         try:
@@ -115,13 +121,10 @@ class OpenTransactions:
             if error.retryable:
                 raise
             records = {}  # as where the login may write, and not read
-        names = {one: [name for name, _ in each] for one, each in records.items()}
-        beyond = {one for one, each in names.items() if each and min(each) > last}
+        beyond = {one for one, (lowest, _) in records.items() if lowest > last}
         self._abort(beyond)
         copied = {
-            one: each[-1][1]
-            for one, each in records.items()
-            if each and one not in beyond
+            one: record for one, (_, record) in records.items() if one not in beyond
         }
         within = self._stuck(
             {one: record.offset for one, record in copied.items()}, self._longest_s
@@ -233,10 +236,14 @@ class OpenTransactions:
     def _read(
         self,
         bounds: Mapping[Partition, OffsetBounds],
-        wanted: Callable[[TopicRecord], T | None],
-    ) -> dict[Partition, list[T]]:
-        """Return what records tell, of partitions that were read to their end."""
-        found: dict[Partition, list[T]] = {one: [] for one in bounds}
+        told: Callable[[T | None, TopicRecord], T | None],
+    ) -> dict[Partition, T]:
+        """Return what is `told` of each partition, from its records one by one.
+
+        They may be many: they are read for as long as they come, and not kept. Of none
+        it is known where that ends before all are read.
+        """
+        found: dict[Partition, T] = {}
         if not bounds:
             return found
         deadline = runtime.monotonic() + _READ_S
@@ -246,9 +253,13 @@ class OpenTransactions:
                 if self._stopped() or runtime.monotonic() > deadline:
                     return {}
                 for record in reader.poll(_POLL_S):
-                    told = wanted(record)
-                    if told is not None:
-                        found[Partition(record.topic, record.partition)].append(told)
+                    one = Partition(record.topic, record.partition)
+                    if record.offset >= bounds[one].end:
+                        continue  # of those that write on there
+                    deadline = runtime.monotonic() + _READ_S
+                    so_far = told(found.get(one), record)
+                    if so_far is not None:
+                        found[one] = so_far
         return found
 
     def _abort(self, places: Collection[Partition]) -> None:
@@ -298,7 +309,7 @@ class OpenTransactions:
         while producer.flush(_FLUSH_S):
             if self._stopped() or runtime.monotonic() > deadline:
                 break
-        answered(_DOING, end, self._stopped)
+        self._coordinator.answered(_DOING, end)
 
 
 @contextmanager

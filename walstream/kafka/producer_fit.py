@@ -90,7 +90,10 @@ class ProducerFit:
 
 
 def _topic(known: Callable[[], Mapping[str, Topic]], name: str) -> Topic:
-    return known()[name]
+    found = known().get(name)
+    if found is None:  # as where nothing was written to it lately
+        raise Restart(f"topic {name!r} of positions was deleted")
+    return found
 
 
 def _partitions(known: Callable[[], Mapping[str, Topic]]) -> dict[str, int]:

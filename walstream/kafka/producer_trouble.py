@@ -32,5 +32,8 @@ class ProducerTrouble:
         return self._hearing.outage
 
     def end(self) -> None:
+        """Note that it is over, if there was any."""
+        if not self.is_on:
+            return
         self._hearing.end()
         _log.info("Kafka takes records again", **{SINK: self._sink})

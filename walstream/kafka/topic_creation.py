@@ -12,9 +12,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     NewTopic,
 )
 
-from walstream.errors import Transient
+from walstream.errors import Transient, WalstreamError
 from walstream.kafka.admin_client import in_parts
-from walstream.kafka.errors import creation_error
+from walstream.kafka.errors import creation_error, positions_lost, topic_lost
 from walstream.telemetry.fields import TOPIC
 
 CREATED_TIMEOUT_S: Final = 30.0
@@ -47,6 +47,10 @@ class Creation:
     def config_of(self, name: str) -> Mapping[str, str]:
         """Return what this topic is configured with."""
         return _COMPACTED if name in self.compacted else self.config
+
+    def lost(self, name: str, what: str) -> WalstreamError:
+        """Return the error of a topic that is gone."""
+        return (positions_lost if name in self.compacted else topic_lost)(name, what)
 
     def topic(self, name: str) -> NewTopic:
         """Return the request for a topic of this name."""

@@ -22,7 +22,6 @@ from walstream.kafka.connection_errors import ConnectionErrors
 from walstream.kafka.delivered_tails import DeliveredTails
 from walstream.kafka.errors import (
     failure,
-    topic_lost,
     topics_missing,
 )
 from walstream.kafka.topic import Topic
@@ -197,7 +196,7 @@ class Topics:
     def _create(self, names: list[str]) -> None:
         if not self._creation.allowed:
             for name in filter(self._met, names):
-                raise topic_lost(name, "was deleted")
+                raise self._creation.lost(name, "was deleted")
             raise topics_missing(names)
         create_topics(self._connected(), self._creation, names)
 
@@ -294,7 +293,7 @@ class Topics:
                     forgotten.add(name)
                     continue
                 what = "was deleted" if now is None else "was deleted and created again"
-                raise topic_lost(name, what)
+                raise self._creation.lost(name, what)
             grown = now.partitions != before.partitions
             if grown and self._grown and name not in self._told:
                 self._told.add(name)

@@ -17,15 +17,16 @@ from confluent_kafka import KafkaException
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient
 from walstream.kafka.errors import failure
-from walstream.kafka.fencing import answered
 from walstream.kafka.leaderless import LeaderlessPartitions
 from walstream.kafka.lone_record import Alone
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.topic import Topic
 from walstream.kafka.transaction_batch import TransactionBatch, TransactionShare
+from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.kafka.transaction_plan import PositionBook
 from walstream.kafka.transaction_start import TransactionStart
 from walstream.pipeline.ledger import Counted
+from walstream.pipeline.outage import Outage
 from walstream.records.record_size import Headers
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import SINK
@@ -69,7 +70,7 @@ class TransactionalProducer(OrderedProducer):
         self._positions = positions
         self._written = written
         self._part_after_s = plan.timeout_ms / 2000
-        self._closing = runtime.event()
+        self._coordinator = TransactionCoordinator(sink)
         self._batch = TransactionBatch()
         self._due = 0.0  # when the next Kafka transaction may end
         self._turned_at = 0.0  # when nothing more went into it
@@ -92,7 +93,7 @@ class TransactionalProducer(OrderedProducer):
 
     def _open(self) -> bytes | None:
         start = TransactionStart(self._producer, self._book, self._given, self._client)
-        found = start.open(self._written, self._closing.is_set)
+        found = start.open(self._written, self._coordinator)
         self._leaderless = LeaderlessPartitions(
             start.leaderless, self._producer, self._waiter.submit
         )
@@ -155,8 +156,7 @@ class TransactionalProducer(OrderedProducer):
             turn_s = min((now - self._turned_at) * _TURNS, _MOST_S)
             self._due = max(self._due, now + turn_s)
         self._turns = self._parts = self._is_behind = False
-        if self._trouble.is_on:
-            self._trouble.end()
+        self._trouble.end()
 
     def put(  # noqa: PLR0913, PLR0917 - a record without an object for each row
         self,
@@ -208,17 +208,8 @@ class TransactionalProducer(OrderedProducer):
         if self._failure is not None:
             return
         self._fresh, alone = True, Alone()
-        alone.produce = partial(
-            self._produce_in,
-            transaction,
-            topic,
-            value,
-            key,
-            partition,
-            timestamp_ms,
-            headers,
-            alone,
-        )
+        record = topic, value, key, partition, timestamp_ms, headers
+        alone.produce = partial(self._produce_in, transaction, *record, alone)
         self._held.append(alone.attempt)
 
     def _produce_in(  # noqa: PLR0913, PLR0917 - as the producer takes them
@@ -295,10 +286,8 @@ class TransactionalProducer(OrderedProducer):
             if not self._seal(batch, whole=whole) or batch.undelivered:
                 return False
         self._due = runtime.monotonic() + self._plan.interval_s
-        commit, stopped = self._producer.commit_transaction, self._closing.is_set
-        self._ending = self._waiter.submit(
-            answered, "committing a transaction", commit, stopped
-        )
+        ask, commit = self._coordinator.answered, self._producer.commit_transaction
+        self._ending = self._waiter.submit(ask, "committing a transaction", commit)
         return False
 
     def _seal(self, batch: TransactionBatch, *, whole: bool) -> bool:
@@ -331,19 +320,31 @@ class TransactionalProducer(OrderedProducer):
             )
 
     @property
+    def unreachable(self) -> bool:
+        """Return whether its coordinator, or Kafka at its last sign, is away."""
+        return self._coordinator.outage is not None or self._trouble.is_on
+
+    @property
+    def outage(self) -> Outage | None:
+        """Reason why either does not answer, as far as known."""
+        return self._trouble.outage or self._coordinator.outage
+
+    @property
     def lets_wait(self) -> bool:
         """Return False: what is not committed by now is sent again."""
         return False
 
     def cease(self) -> None:
         """Let what waits for the coordinator end soon: `close` follows."""
-        self._closing.set()
+        self._coordinator.cease()
 
     def close(self, wait_s: float) -> None:
         """Drop what is not committed; the next producer's begin would do it, too."""
         self.cease()
         self._waiter.shutdown(wait=True)
-        is_open = bool(self._batch.shares) and self._failure is None
+        # what a late one committed may lack its markers: the next start looks first
+        trusts = self._failure is None and not self._coordinator.was_late
+        is_open = bool(self._batch.shares) and trusts
         super().close(wait_s)
         if is_open and not self._trouble.is_on:
             with contextlib.suppress(KafkaException):

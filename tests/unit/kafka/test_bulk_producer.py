@@ -131,3 +131,38 @@ def test_a_producer_that_is_used_again_proves_each_partition_again() -> None:
     for value in (b"3", b"4"):
         sender.send("other", value, b"k", 0)
     assert [one[0] for one in sender.wire] == [b"3", b"flush", b"4"]
+
+
+class LateProducer(Producer):
+    """One whose coordinator answers at the fourth question."""
+
+    asked = 0
+
+    def commit_transaction(self, *wait_s: float) -> None:
+        assert wait_s == (1.0,)
+        LateProducer.asked += 1
+        if LateProducer.asked < 4:
+            late = KafkaError._TIMED_OUT  # noqa: SLF001 - theirs
+            raise KafkaException(KafkaError(late, "late", False, True))
+
+
+class LateBulkProducer(BulkProducer):
+    def _open(self) -> Producer:
+        return LateProducer({"bootstrap.servers": "127.0.0.1:1"})
+
+
+@pytest.mark.parametrize("stops_at", [0, 3])
+def test_a_stop_is_heard_while_a_chunk_is_committed(stops_at: int) -> None:
+    LateProducer.asked = 0
+
+    def check() -> None:
+        if stops_at and LateProducer.asked == stops_at:
+            raise Transient("stopped")
+
+    sender = LateBulkProducer(Outgoing("rows", {}), check, "chunk")
+    if stops_at:
+        with pytest.raises(Transient, match="stopped"):
+            sender.finish()
+    else:
+        sender.finish()
+    assert LateProducer.asked == (stops_at or 4)

@@ -11,6 +11,7 @@ from walstream.formats.op import OpEncoder
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.open_transaction import OpenTransactions
 from walstream.kafka.topic_reader import TopicRecord
+from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.op import Kind, ReplicationOp, Table
 
 TABLE = Table("public", "t", ("id",))
@@ -35,6 +36,7 @@ class Log:
         self.open: dict[tuple[Partition, str], list[int]] = {}
         self.readable: dict[Partition, list[int]] = {ONE: [], TWO: [], TOLD: []}
         self.dead: set[Partition] = set()
+        self.record_s = 0.0  # to read one
 
     def put(
         self, place: Partition, owner: str, value: bytes | None, key: bytes | None
@@ -125,16 +127,19 @@ class Reader:
     def assign(self, offsets: dict[Partition, int]) -> None:
         self._from = offsets
 
-    def reached(self, _bounds: Mapping[Partition, OffsetBounds]) -> bool:
-        return not self._from
+    def reached(self, bounds: Mapping[Partition, OffsetBounds]) -> bool:
+        return all(self._from[one] >= where.end for one, where in bounds.items())
 
     def poll(self, _wait_s: float) -> list[TopicRecord]:
-        begins, self._from = self._from, {}
-        return [
+        self._log.sleep(self._log.record_s)
+        found = [
             record
-            for place, first in begins.items()
-            for record in self._log.records[place][first:]
+            for place, first in self._from.items()
+            for record in self._log.records[place][first : first + 1]
         ]
+        for record in found:
+            self._from[Partition(record.topic, record.partition)] += 1
+        return found
 
 
 @pytest.fixture
@@ -150,9 +155,20 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
         yield made
 
 
+class Coordinator(TransactionCoordinator):
+    """One that answers at once; `stops` tells whether it is asked no more."""
+
+    def __init__(self, stops: Callable[[], bool] = lambda: False) -> None:
+        super().__init__("kafka")
+        self._stops = stops
+
+    def is_stopped(self) -> bool:
+        return self._stops()
+
+
 def opened(log: Log, *names: str) -> OpenTransactions:
     senders = [Sender(log, name) for name in names or ("mine", "detached")]
-    return OpenTransactions(cast("Any", senders), {}, lambda: False, LONGEST_S)
+    return OpenTransactions(cast("Any", senders), {}, Coordinator(), LONGEST_S)
 
 
 def put(log: Log, place: Partition, owner: str, *names: tuple[int, int]) -> None:
@@ -173,6 +189,15 @@ def test_ops_that_it_covers_are_committed_once(log: Log) -> None:
     opened(log).end_ops({"t": 2}, (10, 5))
     assert not log.open
     assert log.texts(ONE) == [value_of(9), value_of(10), value_of(10)]
+
+
+def test_one_of_many_records_is_ended_too(log: Log) -> None:
+    """However long it takes to read them."""
+    log.record_s = 3.0
+    put(log, ONE, "mine", *((20, number) for number in range(40)))
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert not log.open
+    assert not log.texts(ONE)
 
 
 def test_a_living_transaction_of_another_source_is_not_copied(log: Log) -> None:
@@ -220,7 +245,7 @@ def test_of_another_sink_s_transaction_nothing_is_ended(log: Log) -> None:
     answers: list[Callable[[bytes], bool]] = [lambda _: True, lambda _: False]
     for is_delivered in answers:
         senders = [Sender(log, "mine")]
-        found = OpenTransactions(cast("Any", senders), {}, lambda: False, LONGEST_S)
+        found = OpenTransactions(cast("Any", senders), {}, Coordinator(), LONGEST_S)
         found.end_position("told", b"key", is_delivered)
         assert not senders[0].begun
 
@@ -241,7 +266,7 @@ def test_a_partition_without_leader_keeps_no_other_from_being_looked_at(
 def test_a_full_queue_is_a_passing_error(log: Log) -> None:
     put(log, ONE, "mine", (20, 0))
     senders = [Sender(log, "mine", is_full=True)]
-    found = OpenTransactions(cast("Any", senders), {}, lambda: False, LONGEST_S)
+    found = OpenTransactions(cast("Any", senders), {}, Coordinator(), LONGEST_S)
     with pytest.raises(Transient, match="finds no room"):
         found.end_ops({"t": 2}, (10, 5))
 
@@ -250,9 +275,9 @@ def test_a_stop_ends_the_wait(log: Log) -> None:
     put(log, ONE, "mine", (10, 0))
     stops: list[float] = []
     log.later = [(3.0, lambda: stops.append(log.now))]
-    found = OpenTransactions(
-        cast("Any", [Sender(log, "mine")]), {}, lambda: bool(stops), LONGEST_S
-    )
+    coordinator = Coordinator(lambda: bool(stops))
+    senders = [Sender(log, "mine")]
+    found = OpenTransactions(cast("Any", senders), {}, coordinator, LONGEST_S)
     with pytest.raises(Transient, match="closed"):
         found.end_ops({"t": 2}, (10, 5))
     assert log.now < 6

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from walstream.errors import Restart
-from walstream.kafka.producer_fit import ProducerFit
+from walstream.kafka.producer_fit import ProducerFit, _topic
+from walstream.kafka.topic import Topic
 from walstream.telemetry.meter import SinkMeter
 
 PRODUCER = {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
@@ -39,3 +40,11 @@ def test_many_topics_share_several_producers() -> None:
     assert made.of("t0") is not made.of("t1")
     assert made.of("t0") is made.of("t0")
     made.close()
+
+
+def test_a_topic_of_positions_that_is_gone_is_no_defect() -> None:
+    """It is forgotten as any other is, where nothing was written to it lately."""
+    known = {"told": Topic("told", identity="1", partitions=1, limit=MIB)}
+    assert _topic(lambda: known, "told") is known["told"]
+    with pytest.raises(Restart, match="'told' of positions was deleted"):
+        _topic(dict, "told")

@@ -68,3 +68,11 @@ def test_one_that_is_refused_is_named() -> None:
     brokers = Brokers(a=KafkaError.POLICY_VIOLATION)
     with pytest.raises(WalstreamError, match="'a'"):
         create(brokers, "a")
+
+
+def test_of_a_topic_of_positions_no_reader_is_told() -> None:
+    creation = Creation(allowed=True, compacted=frozenset({"told"}))
+    assert "its readers" in creation.lost("t", "was deleted").hint
+    lost = creation.lost("told", "was deleted")
+    assert "its readers" not in lost.hint
+    assert "state folder" in lost.hint

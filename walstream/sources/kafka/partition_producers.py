@@ -93,8 +93,10 @@ class PartitionProducers:
 
     def _made(self, assigned: UpstreamPartition, positions: Topic) -> _Lane:
         place, config = assigned.place, self._config
+        # by the topic's id, too: a group of another cluster may have all these names
+        origin = f"{place.topic}-{place.number}-{assigned.topic_id}"
         plan = TransactionPlan(
-            f"{self._group}-{place.topic}-{place.number}-{self._sink}",
+            f"{self._group}-{origin}-{self._sink}",
             (),
             self.topic,
             config.commit_interval,
@@ -123,9 +125,13 @@ class PartitionProducers:
         """End the producers of partitions that others get."""
         for place in places:
             self._taken.pop(place, None)
-            lane = self._lanes.pop(place, None)
-            if lane is not None:
-                lane.producer.close(0.0)
+        lanes = [self._lanes.pop(place) for place in places if place in self._lanes]
+        # all at once: one that asks a coordinator which is away ends within a second,
+        # and the group waits for its answer no longer than max.poll.interval.ms
+        for lane in lanes:
+            lane.producer.cease()
+        for lane in lanes:
+            lane.producer.close(0.0)
 
     def lane(
         self, record: TopicRecord, topic: Topic
@@ -197,8 +203,6 @@ class PartitionProducers:
 
     def close(self, _wait_s: float) -> None:
         """Drop what is not committed."""
-        for one in self._each():
-            one.cease()
         self.leave(list(self._lanes))
 
     def _each(self) -> Iterable[TransactionalProducer]:

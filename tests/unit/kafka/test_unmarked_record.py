@@ -1,0 +1,204 @@
+"""What was committed and then aborted is sent again, and nothing else."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Self, cast
+
+import pytest
+
+from tests.support.runtime import altered
+from walstream.errors import Transient
+from walstream.formats.op import OpEncoder
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.topic_reader import TopicRecord
+from walstream.kafka.transaction_coordinator import TransactionCoordinator
+from walstream.kafka.unmarked_record import UnmarkedRecords
+from walstream.op import Kind, ReplicationOp, Table
+
+TABLE = Table("public", "t", ("id",))
+ONE, TWO = Partition("t", 0), Partition("t", 1)
+COVERED = (10, 5)
+
+
+def value_of(lsn: int, seq_id: int) -> bytes:
+    op = ReplicationOp(Kind.INSERT, TABLE, lsn, seq_id, new=["1"], commit_time=5)
+    return OpEncoder(TABLE).encode(op)
+
+
+class Kafka:
+    """Partitions, what is open in them from an offset on, and what is aborted."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.records: dict[Partition, list[TopicRecord]] = {ONE: [], TWO: []}
+        self.open: dict[Partition, int] = {}
+        self.aborted: dict[Partition, range] = {}
+        self.silent = 0  # questions without an answer
+
+    def put(self, place: Partition, value: bytes | None, key: bytes = b"k") -> None:
+        offset = len(self.records[place])
+        self.records[place].append(TopicRecord(*place, offset, key, value, (), 7))
+
+    def sleep(self, wait_s: float) -> None:
+        self.now += wait_s
+
+
+class Reader:
+    def __init__(self, kafka: Kafka, level: str) -> None:
+        self._kafka = kafka
+        self._committed = level == "read_committed"
+        self._next: dict[Partition, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def _end(self, place: Partition) -> int:
+        end = len(self._kafka.records[place])
+        return self._kafka.open.get(place, end) if self._committed else end
+
+    def ends(self, places: Collection[Partition]) -> dict[Partition, int]:
+        if self._kafka.silent:
+            self._kafka.silent -= 1
+            raise Transient("no answer")
+        return {one: self._end(one) for one in places}
+
+    def assign(self, offsets: Mapping[Partition, int]) -> None:
+        self._next = dict(offsets)
+
+    def drop(self, places: Collection[Partition]) -> None:
+        for one in places:
+            del self._next[one]
+
+    def reached(self, bounds: Mapping[Partition, OffsetBounds]) -> bool:
+        return all(self._next[one] >= where.end for one, where in bounds.items())
+
+    def poll(self, wait_s: float) -> list[TopicRecord]:
+        self._kafka.sleep(wait_s)
+        found = []
+        for one, at in list(self._next.items()):
+            if at < self._end(one):
+                self._next[one] += 1
+                if not (self._committed and at in self._kafka.aborted.get(one, ())):
+                    found.append(self._kafka.records[one][at])
+        return found
+
+
+class Sender:
+    def __init__(self, *, is_full: bool = False) -> None:
+        self.sent: list[tuple[str, int, bytes | None, bytes | None]] = []
+        self.committed = 0
+        self.is_full = is_full
+
+    def begin_transaction(self) -> None:
+        assert not self.sent
+
+    def produce(  # noqa: PLR0913 - librdkafka's
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        *,
+        timestamp: int,
+        headers: object,
+    ) -> None:
+        if self.is_full:
+            raise BufferError
+        assert (timestamp, headers) == (7, [])
+        self.sent.append((topic, partition, value, key))
+
+    def flush(self, _wait_s: float) -> None:
+        self.is_full = False
+
+    def commit_transaction(self, _wait_s: float) -> None:
+        self.committed = len(self.sent)
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kafka]:
+    made = Kafka()
+    monkeypatch.setattr(
+        "walstream.kafka.unmarked_record.TopicReader",
+        lambda given, _: Reader(made, given["isolation.level"]),
+    )
+    with altered(monotonic=lambda: made.now, sleep=made.sleep):
+        yield made
+
+
+def begun(kafka: Kafka) -> UnmarkedRecords:
+    """Put an op that is covered, one more with a tombstone, and one that is not."""
+    kafka.put(ONE, value_of(9, 0))
+    kafka.put(ONE, value_of(10, 5))
+    kafka.put(ONE, None)
+    kafka.put(ONE, value_of(11, 0))
+    kafka.put(ONE, value_of(9, 1))  # of another source
+    kafka.put(TWO, value_of(11, 1))
+    kafka.open = {ONE: 0, TWO: 0}
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 2}, lambda: COVERED)
+    return made
+
+
+def sent_of(made: UnmarkedRecords, sender: Sender) -> list[Any]:
+    made.send_lost(cast("Any", sender))
+    assert sender.committed == len(sender.sent)
+    return sender.sent
+
+
+def test_what_is_covered_and_was_aborted_is_sent_again(kafka: Kafka) -> None:
+    made = begun(kafka)
+    kafka.open, kafka.aborted = {}, {ONE: range(5), TWO: range(1)}
+    texts = [value_of(9, 0), value_of(10, 5), None]
+    expected = [("t", 0, text, b"k") for text in texts]
+    assert sent_of(made, Sender(is_full=True)) == expected
+
+
+def test_what_was_committed_is_not_sent_again(kafka: Kafka) -> None:
+    made = begun(kafka)
+    kafka.open = {}
+    assert not sent_of(made, Sender())
+
+
+def test_of_what_was_committed_in_part_the_rest_is_sent_again(kafka: Kafka) -> None:
+    made = begun(kafka)
+    kafka.open, kafka.aborted = {}, {ONE: range(1, 5)}
+    expected = [("t", 0, value_of(10, 5), b"k"), ("t", 0, None, b"k")]
+    assert sent_of(made, Sender()) == expected
+
+
+def test_what_is_still_open_is_let_be(kafka: Kafka) -> None:
+    assert not sent_of(begun(kafka), Sender())
+
+
+def test_nothing_is_asked_where_nothing_is_open(kafka: Kafka) -> None:
+    kafka.put(ONE, value_of(9, 0))
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 2}, lambda: pytest.fail("the position is asked for"))
+    kafka.silent = 1
+    assert not sent_of(made, Sender())
+
+
+def test_brokers_that_do_not_answer_hold_up_no_start(kafka: Kafka) -> None:
+    kafka.silent = 1
+    made = begun(kafka)
+    kafka.open, kafka.aborted = {}, {ONE: range(5)}
+    assert not sent_of(made, Sender())
+
+
+def test_a_look_for_lost_records_is_not_given_up(kafka: Kafka) -> None:
+    made = begun(kafka)
+    kafka.open, kafka.aborted, kafka.silent = {}, {ONE: range(5)}, 20
+    assert len(sent_of(made, Sender())) == 3
+
+
+def test_a_stop_ends_it(kafka: Kafka) -> None:
+    coordinator = TransactionCoordinator("kafka")
+    kafka.put(ONE, value_of(9, 0))
+    kafka.open = {ONE: 0}
+    made = UnmarkedRecords({}, coordinator)
+    made.keep({"t": 1}, lambda: COVERED)
+    kafka.open, kafka.aborted, kafka.silent = {}, {ONE: range(1)}, 1000
+    coordinator.cease()
+    with pytest.raises(Transient, match="closed"):
+        made.send_lost(cast("Any", Sender()))

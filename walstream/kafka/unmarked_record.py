@@ -1,0 +1,202 @@
+"""Records that were committed, and that an abort of their producer would lose.
+
+Where a coordinator left out the marker of a commit (see `open_transaction`), the next
+marker of the same producer ends that transaction, too. If that is one of an abort, as
+where the producer was killed in its next transaction, nobody can read what was
+committed, and no stream sends it again: the position covers it. So it is read before an
+older producer's transaction is ended, and sent again if it cannot be read after that.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaException, Producer
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import Transient, WalstreamError
+from walstream.kafka.errors import failure
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.tail_reader import name_of
+from walstream.kafka.topic_reader import TopicReader, TopicRecord
+from walstream.kafka.transaction_coordinator import TransactionCoordinator
+from walstream.telemetry import runtime
+
+_ANSWER_S: Final = 5.0  # of brokers: who closes the sink waits for it
+_READ_S: Final = 5.0
+_POLL_S: Final = 0.1
+_AGAIN_S: Final = 0.5
+_MOST_BYTES: Final = 64 << 20
+_MOST_UNNAMED: Final = 1000  # of a format whose records have no names: none is meant
+_MOST_SHOWN: Final = 10
+_DOING: Final = "sending lost records again"
+_log = structlog.get_logger()
+_RECORD: Final = 200  # bytes of one beside its value
+
+Name = tuple[int, int]
+Kept = dict[Partition, list[TopicRecord]]
+
+
+class UnmarkedRecords:
+    """Those in open transactions whose names the position covers."""
+
+    def __init__(
+        self, client: ClientProperties, coordinator: TransactionCoordinator
+    ) -> None:
+        """`client` is of a reader, `coordinator` of who sends again."""
+        self._client = client
+        self._coordinator = coordinator
+        self._stopped = coordinator.is_stopped
+        self._kept: Kept = {}
+
+    def keep(self, partitions: Mapping[str, int], covered: Callable[[], Name]) -> None:
+        """Read those that are `covered`, in topics with so many partitions.
+
+        As a rule there are none: an open transaction begins behind the position. Where
+        brokers do not tell, nothing is kept.
+        """
+        try:
+            if bounds := self._open(partitions):
+                self._kept = self._read(bounds, covered())
+        except WalstreamError:
+            self._kept = {}
+
+    def send_lost(self, producer: Producer) -> None:
+        """Commit again those that cannot be read, though nothing is open before them.
+
+        Whoever has what comes behind them is to be sent nothing before.
+        """
+        lost = self._lost()
+        if not lost:
+            return
+        shown = sorted(f"{one.topic}[{one.number}]" for one in lost)[:_MOST_SHOWN]
+        _log.warning(
+            "Kafka aborted records that it had committed: they are sent again",
+            partitions=", ".join(shown),
+            records=sum(map(len, lost.values())),
+        )
+        try:
+            producer.begin_transaction()
+            for one, records in lost.items():
+                for record in records:
+                    self._produce(producer, one, record)
+        except KafkaException as error:
+            raise failure(error.args[0], _DOING) from error
+        self._coordinator.answered(_DOING, producer.commit_transaction)
+
+    def _produce(
+        self, producer: Producer, place: Partition, record: TopicRecord
+    ) -> None:
+        while True:
+            try:
+                producer.produce(
+                    place.topic,
+                    record.value,
+                    record.key,
+                    place.number,
+                    timestamp=record.timestamp_ms or 0,
+                    headers=[*record.headers],
+                )
+            except BufferError:
+                if self._stopped():
+                    raise Transient("closed before lost records were sent") from None
+                producer.flush(_POLL_S)
+            else:
+                return
+
+    def _lost(self) -> Kept:
+        """Ask until brokers tell: at another start nobody knows of these records."""
+        while self._kept:
+            try:
+                seen = self._seen()
+            except WalstreamError as error:
+                if not error.retryable:
+                    raise
+            else:
+                lost = {
+                    one: [each for each in self._kept[one] if each.offset not in found]
+                    for one, found in seen.items()
+                }
+                return {one: records for one, records in lost.items() if records}
+            if self._stopped():
+                raise Transient("closed before lost records were looked for")
+            runtime.sleep(_AGAIN_S)
+        return {}
+
+    def _open(self, partitions: Mapping[str, int]) -> dict[Partition, OffsetBounds]:
+        """Return where open transactions begin, and their partitions end."""
+        wanted = [
+            Partition(topic, number)
+            for topic, count in partitions.items()
+            for number in range(count)
+        ]
+        if not wanted:
+            return {}
+        # in this order: what is committed meanwhile is not taken for open
+        with self._reader("read_uncommitted") as reader:
+            ends = reader.ends(wanted)
+        with self._reader("read_committed") as reader:
+            stable = reader.ends(wanted)
+        return {
+            one: OffsetBounds(first, ends[one])
+            for one, first in stable.items()
+            if first < ends[one]
+        }
+
+    def _read(self, bounds: Mapping[Partition, OffsetBounds], last: Name) -> Kept:
+        kept: Kept = {}
+        if not bounds:
+            return kept
+        size, unnamed = 0, dict.fromkeys(bounds, 0)
+        left = dict(bounds)
+        deadline = runtime.monotonic() + _READ_S
+        with self._reader("read_uncommitted") as reader:
+            reader.assign({one: where.first for one, where in bounds.items()})
+            while left and not reader.reached(left):
+                if self._stopped() or runtime.monotonic() > deadline:
+                    break
+                for record in reader.poll(_POLL_S):
+                    one = Partition(record.topic, record.partition)
+                    if one not in left or record.offset >= left[one].end:
+                        continue
+                    name = name_of(record)
+                    if name is None:
+                        unnamed[one] += 1
+                    if (name or last) > last or unnamed[one] > _MOST_UNNAMED:
+                        del left[one]  # what follows comes again
+                        reader.drop([one])
+                    elif name is not None or _is_tombstone(record, kept.get(one)):
+                        kept.setdefault(one, []).append(record)
+                        size += len(record.value or b"") + _RECORD
+                if size > _MOST_BYTES:
+                    break
+        return kept
+
+    def _seen(self) -> dict[Partition, set[int]]:
+        """Return the offsets of what can be read, where nothing is open by now."""
+        with self._reader("read_committed") as reader:
+            ends = reader.ends(self._kept)
+            bounds = {
+                one: OffsetBounds(records[0].offset, records[-1].offset + 1)
+                for one, records in self._kept.items()
+                if ends[one] > records[-1].offset
+            }
+            seen: dict[Partition, set[int]] = {one: set() for one in bounds}
+            reader.assign({one: where.first for one, where in bounds.items()})
+            deadline = runtime.monotonic() + _READ_S
+            while not reader.reached(bounds):
+                if self._stopped() or runtime.monotonic() > deadline:
+                    raise Transient("what is committed cannot be read")
+                for record in reader.poll(_POLL_S):
+                    seen[Partition(record.topic, record.partition)].add(record.offset)
+        return seen
+
+    def _reader(self, level: str) -> TopicReader:
+        return TopicReader({**self._client, "isolation.level": level}, _ANSWER_S)
+
+
+def _is_tombstone(record: TopicRecord, before: list[TopicRecord] | None) -> bool:
+    """Return whether it is that of a Delete, which has no name of its own."""
+    if record.value is not None or not before:
+        return False
+    return before[-1].key == record.key
