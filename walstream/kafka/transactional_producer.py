@@ -223,10 +223,7 @@ class TransactionalProducer(OrderedProducer):
         headers: Headers | None,
         alone: Alone | None = None,
     ) -> bool:
-        """Produce one record in the Kafka transaction that its own is in.
-
-        False: it has to wait, as for the next Kafka transaction.
-        """
+        """Produce one record in the Kafka transaction of its own; False: it waits."""
         batch = self._batch
         if self._opening is not None or self._ending is not None or batch.is_sealed:
             return False
