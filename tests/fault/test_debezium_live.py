@@ -6,6 +6,7 @@ that explains nothing fails: the table would promise a difference that is none.
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
@@ -18,10 +19,13 @@ from tests.support.fixtures.postgres import Database, PostgresServer, temporary_
 from tests.support.loads.debezium import RandomLoad
 from tests.support.oracles.debezium_records import explained
 from tests.support.oracles.debezium_rules import NOT_IN_RECORDS, RULES, documented
-from tests.support.programs.debezium import Beside, Variant, beside, by_topic
+from tests.support.programs.debezium import Beside, beside, by_topic
+from tests.support.programs.debezium_variant import Variant
 from tests.support.servers.connect import SINK, SOURCE
 from tests.support.servers.maven import JarsUnreachable, jars
+from walstream.config.sink import KafkaSinkConfig
 from walstream.formats.debezium import DebeziumOptions
+from walstream.sources.debezium_options import debezium_options
 
 pytestmark = pytest.mark.fault
 
@@ -289,6 +293,16 @@ def test_existing_rows_are_those_of_debeziums_snapshot(pair: Beside) -> None:
     used, others = explained(pair)
     assert not others, "\n".join(map(str, others))
     assert used >= OF_EXISTING
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.word)
+def test_each_variant_is_a_configuration(variant: Variant) -> None:
+    """The long tests alone start walstream on it."""
+    told = {"kind": "kafka", "producer": {}, **variant.sink("name")}
+    sink = KafkaSinkConfig.model_validate(told)
+    made = debezium_options(sink, "source", "")
+    assert made is not None
+    assert replace(made, name=variant.word, version="walstream") == variant.options
 
 
 def test_each_documented_difference_is_a_rule() -> None:

@@ -19,7 +19,8 @@ from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.table_copy import definition, rows
-from tests.support.programs.debezium import OURS, Beside, Variant, beside
+from tests.support.programs.debezium import Beside, beside
+from tests.support.programs.debezium_variant import OURS, Variant
 from tests.support.programs.flink import table_of
 from tests.support.servers.apicurio import CONVERTER, LocalRegistry
 from tests.support.servers.connect import LocalConnect, jdbc_sink

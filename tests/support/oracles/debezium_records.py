@@ -17,14 +17,16 @@ from tests.support.oracles.json_difference import Difference, Node, differences,
 from tests.support.oracles.topic_reader import Record
 from tests.support.programs.debezium import (
     BEACON,
-    MESSAGE,
-    OURS,
-    TRANSACTION,
     Beside,
-    Variant,
     by_topic,
     key_of,
     value_of,
+)
+from tests.support.programs.debezium_variant import (
+    MESSAGE,
+    OURS,
+    TRANSACTION,
+    Variant,
 )
 from walstream.formats.debezium.names import topic as topic_of
 
