@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import psycopg
 
@@ -158,7 +158,12 @@ class Beside:
         self._beacons += 1
         self.connection.execute(b"INSERT INTO beacon VALUES (%s)", (self._beacons,))
         for reader in (self.theirs, self.ours):
-            reader.until(self._is_settled, _PATIENCE_S, "each variant's beacon")
+            try:
+                reader.until(self._is_settled, _PATIENCE_S, "each variant's beacon")
+            except AssertionError:
+                for variant in self.variants:
+                    self.connect.runs(self.name(variant))  # else it says why not
+                raise
 
     def _is_settled(self, records: list[Record]) -> bool:
         counts = Counter(one.topic for one in records if one.topic.endswith(BEACON))
@@ -214,13 +219,3 @@ def by_topic(records: list[Record]) -> dict[str, list[Record]]:
     for record in sorted(records, key=lambda one: (one.partition, one.offset)):
         found.setdefault(record.topic, []).append(record)
     return found
-
-
-def value_of(record: Record) -> str | None:
-    value = cast("bytes | None", record.value)
-    return None if value is None else value.decode()
-
-
-def key_of(record: Record) -> str | None:
-    key = cast("bytes | None", record.key)
-    return None if key is None else key.decode()

@@ -1,7 +1,7 @@
 """What Debezium and walstream are told, so that both write the same records."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
 
 from psycopg.conninfo import conninfo_to_dict
 
@@ -31,6 +31,12 @@ _SPELT: Final = {
     "adjust_fields": "field.name.adjustment.mode",
     "transaction_block": "provide.transaction.metadata",
 }
+_WRITES: Final = {
+    ".apicurio.registry.auto-register": "true",
+    # else ids are in headers: walstream's stand before the data, as Confluent's
+    ".apicurio.registry.headers.enabled": "false",
+}
+"""What a converter needs that not only reads."""
 _UNWRAP: Final = {
     "transforms": "unwrap",
     "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
@@ -50,13 +56,20 @@ class Variant:
     def word(self) -> str:
         return self.options.name
 
+    def in_avro(self) -> Self:
+        """Return what a registry goes with: Avro has no names but its own."""
+        options = replace(
+            self.options, schemas=False, adjust="avro", adjust_fields="avro"
+        )
+        return replace(self, options=options)
+
     def connector(self, registry: LocalRegistry | None = None) -> dict[str, object]:
         """Return what Debezium is told of these options; Avro with a registry."""
         told = asdict(self.options)
         found: dict[str, object] = {
             spelt: _spelt(told[name]) for name, spelt in _SPELT.items()
         }
-        converter = registry.converter if registry else self._json
+        converter = {**registry.converter, **_WRITES} if registry else self._json
         for side in ("key", "value"):
             found |= {f"{side}.converter{name}": one for name, one in converter.items()}
         if self.heartbeat:
