@@ -21,12 +21,12 @@ from tests.fault.test_debezium_live import (
 )
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer
-from tests.support.oracles.avro_records import AvroTrees
+from tests.support.oracles.avro_records import AvroTrees, schema_id
 from tests.support.oracles.debezium_records import explained
 from tests.support.oracles.debezium_rules import RULES
 from tests.support.oracles.json_difference import Node, differences
 from tests.support.oracles.topic_reader import Reader, Record
-from tests.support.programs.debezium import Beside, beside
+from tests.support.programs.debezium import Beside, beside, by_topic
 from tests.support.programs.debezium_variant import THEIR_HEARTBEAT, Variant
 from tests.support.servers.apicurio import CONVERTER, LocalRegistry
 from tests.support.servers.connect import SINK, SOURCE
@@ -75,6 +75,18 @@ def test_records_are_those_of_the_converter_but_for_the_documented_differences(
     assert not others, "\n".join(map(str, others))
     assert RULES.keys() - used == missing
     assert_same_heartbeats(pair)
+    assert_registered_as_written(pair)
+
+
+def assert_registered_as_written(made: Beside) -> None:
+    """No schema is registered that no record has: those of records are compared."""
+    assert made.registry is not None
+    with AvroTrees(made.registry.url) as trees:
+        for topic, records in by_topic(made.ours.records).items():
+            values = {schema_id(one.value) for one in records if one.value}
+            assert trees.registered(f"{topic}-value") == values, topic
+            if keys := {schema_id(one.key) for one in records if one.key}:
+                assert trees.registered(f"{topic}-key") == keys, topic
 
 
 def assert_same_heartbeats(made: Beside) -> None:

@@ -77,6 +77,10 @@ def value_tree(value: Any) -> Node:
     return json.dumps(value, ensure_ascii=False)
 
 
+def schema_id(data: bytes) -> int:
+    return int.from_bytes(data[1:_HEAD], "big")
+
+
 @dataclass(frozen=True)
 class _Known:
     parsed: Any
@@ -95,7 +99,7 @@ class AvroTrees:
         if data is None:
             return None
         assert data[:1] == b"\0", data[:20]
-        number = int.from_bytes(data[1:_HEAD], "big")
+        number = schema_id(data)
         known = self._known.get(number) or self._ask(number)
         stream = BytesIO(data[_HEAD:])
         value = fastavro.schemaless_reader(stream, known.parsed, None)
@@ -103,6 +107,12 @@ class AvroTrees:
         fastavro.schemaless_writer(again, known.parsed, value)
         assert again.getvalue() == data[_HEAD:], "other bytes than fastavro's"
         return {"schema": known.tree, "payload": value_tree(value)}
+
+    def registered(self, subject: str) -> set[int]:
+        """Return the ids of a subject's versions."""
+        asked = self._client
+        versions = asked.get_versions(subject)
+        return {int(asked.get_version(subject, one).schema_id or 0) for one in versions}
 
     def _ask(self, number: int) -> _Known:
         text = self._client.get_schema(number).schema_str
