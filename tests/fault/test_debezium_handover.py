@@ -22,7 +22,7 @@ from tests.support.loads.keyed_writer import SCHEMA, TABLES, KeyedWriter
 from tests.support.oracles.slot_text import Change, open_slot, transactions
 from tests.support.oracles.table_copy import rows
 from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
-from tests.support.programs.debezium import Variant, connector
+from tests.support.programs.debezium_variant import Variant, connector
 from tests.support.programs.walstream import Walstream
 from tests.support.servers.connect import LocalConnect, jdbc_sink
 from walstream.formats.debezium import DebeziumOptions

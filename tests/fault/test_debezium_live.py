@@ -6,6 +6,7 @@ that explains nothing fails: the table would promise a difference that is none.
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
@@ -18,10 +19,14 @@ from tests.support.fixtures.postgres import Database, PostgresServer, temporary_
 from tests.support.loads.debezium import RandomLoad
 from tests.support.oracles.debezium_records import explained
 from tests.support.oracles.debezium_rules import NOT_IN_RECORDS, RULES, documented
-from tests.support.programs.debezium import Beside, Variant, beside, by_topic
+from tests.support.programs.debezium import Beside, beside, by_topic
+from tests.support.programs.debezium_variant import Variant
+from tests.support.servers.apicurio import LocalRegistry
 from tests.support.servers.connect import SINK, SOURCE
 from tests.support.servers.maven import JarsUnreachable, jars
+from walstream.config.sink import KafkaSinkConfig
 from walstream.formats.debezium import DebeziumOptions
+from walstream.sources.debezium_options import debezium_options
 
 pytestmark = pytest.mark.fault
 
@@ -154,7 +159,7 @@ OF_EXISTING = {
     "existing rows: generated columns",
 }
 _SCHEMA = ("alter ", "create ", "drop ")
-_ONE_PARTITION = dict.fromkeys(
+ONE_PARTITION = dict.fromkeys(
     ("nopk", "uniq", "idxid", "inserted"), 1
 )  # their keys differ, or there are none: partitions would, too
 
@@ -173,6 +178,50 @@ def extensions(database: Database) -> set[str]:
     }
 
 
+def stream_golden_changes(made: Beside) -> set[str]:
+    """Let both write all changes; name the rules that need what is not here."""
+    version = made.connection.info.server_version
+    has_vectors = "vector" in extensions(made.database)
+    optional = {
+        "sparsevec": (has_vectors, VECTORS, MORE_VECTORS),
+        "infinite interval": (version >= 170000, "", MORE_SINCE_17),
+    }
+    scripts = [
+        ((FOLDER / one).read_text("utf-8")) for one in ("schema.sql", "workload.sql")
+    ]
+    tables, changes = [scripts[0], MORE_TABLES], [scripts[1], MORE]
+    for is_there, created, changed in optional.values():
+        if is_there:
+            tables.append(created)
+            changes.append(changed)
+    for statement in chain.from_iterable(map(statements, tables)):
+        made.connection.execute(statement.encode())
+    if version >= 180000:
+        made.prepare(publish_generated_columns="stored")
+    else:
+        made.prepare()
+    made.start()
+    for script in changes:
+        run(made, script)
+    made.end()
+    return {name for name, (is_there, *_) in optional.items() if not is_there}
+
+
+def read_existing_rows(made: Beside) -> None:
+    """Let both write all rows that the changes insert, which are there before."""
+    tables = ((FOLDER / "schema.sql").read_text("utf-8"), MORE_TABLES)
+    for statement in chain.from_iterable(map(statements, tables)):
+        made.connection.execute(statement.encode())
+    changes = ((FOLDER / "workload.sql").read_text("utf-8"), MORE)
+    for statement in chain.from_iterable(map(statements, changes)):
+        is_insert = statement.lower().startswith("insert")
+        if is_insert and " ddl " not in statement:  # whose columns change
+            made.connection.execute(statement.encode())
+    made.prepare(slots=False)
+    made.start()
+    made.end()
+
+
 @pytest.fixture
 def debezium() -> None:
     try:
@@ -188,7 +237,7 @@ def pair(
     kafka: KafkaServer,
     tmp_path: Path,
 ) -> Iterator[Beside]:
-    with beside(database, kafka, tmp_path, VARIANTS, partitions=_ONE_PARTITION) as made:
+    with beside(database, kafka, tmp_path, VARIANTS, partitions=ONE_PARTITION) as made:
         yield made
 
 
@@ -197,34 +246,9 @@ def pair(
 def test_records_are_those_of_debezium_but_for_the_documented_differences(
     pair: Beside,
 ) -> None:
-    version = pair.connection.info.server_version
-    has_vectors = "vector" in extensions(pair.database)
-    optional = {
-        "sparsevec": (has_vectors, VECTORS, MORE_VECTORS),
-        "infinite interval": (version >= 170000, "", MORE_SINCE_17),
-    }
-    scripts = [
-        ((FOLDER / one).read_text("utf-8")) for one in ("schema.sql", "workload.sql")
-    ]
-    tables, changes = [scripts[0], MORE_TABLES], [scripts[1], MORE]
-    for is_there, created, changed in optional.values():
-        if is_there:
-            tables.append(created)
-            changes.append(changed)
-    for statement in chain.from_iterable(map(statements, tables)):
-        pair.connection.execute(statement.encode())
-    if version >= 180000:
-        pair.prepare(publish_generated_columns="stored")
-    else:
-        pair.prepare()
-    pair.start()
-    for script in changes:
-        run(pair, script)
-    pair.end()
+    missing = stream_golden_changes(pair) | OF_EXISTING  # of which there are none
     used, others = explained(pair)
     assert not others, "\n".join(map(str, others))
-    missing = {name for name, (is_there, *_) in optional.items() if not is_there}
-    missing |= OF_EXISTING  # of which there are none
     assert RULES.keys() - used == missing
 
 
@@ -246,18 +270,21 @@ def test_records_of_many_random_changes_are_those_of_debezium(
     random_changes(postgres, kafka, tmp_path, steps=4000, schema_changes=80)
 
 
-def random_changes(
+def random_changes(  # noqa: PLR0913 - servers
     server: PostgresServer,
     kafka: KafkaServer,
     folder: Path,
     *,
     steps: int,
     schema_changes: int,
+    registry: LocalRegistry | None = None,
 ) -> None:
+    """Compare what both write of them; with a registry in Avro."""
+    variants = tuple(map(Variant.in_avro, VARIANTS)) if registry else VARIANTS
     seed = os.environ.get("WALSTREAM_TEST_DEBEZIUM_SEED") or token_hex(4)
     with (
         temporary_database(server) as database,
-        beside(database, kafka, folder, VARIANTS) as made,
+        beside(database, kafka, folder, variants, registry=registry) as made,
     ):
         load = RandomLoad(made.connection, seed, made.settle)
         load.create()
@@ -275,20 +302,20 @@ def random_changes(
 @pytest.mark.fault_long
 @pytest.mark.takes(70)
 def test_existing_rows_are_those_of_debeziums_snapshot(pair: Beside) -> None:
-    tables = ((FOLDER / "schema.sql").read_text("utf-8"), MORE_TABLES)
-    for statement in chain.from_iterable(map(statements, tables)):
-        pair.connection.execute(statement.encode())
-    changes = ((FOLDER / "workload.sql").read_text("utf-8"), MORE)
-    for statement in chain.from_iterable(map(statements, changes)):
-        is_insert = statement.lower().startswith("insert")
-        if is_insert and " ddl " not in statement:  # whose columns change
-            pair.connection.execute(statement.encode())
-    pair.prepare(slots=False)
-    pair.start()
-    pair.end()
+    read_existing_rows(pair)
     used, others = explained(pair)
     assert not others, "\n".join(map(str, others))
     assert used >= OF_EXISTING
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.word)
+def test_each_variant_is_a_configuration(variant: Variant) -> None:
+    """The long tests alone start walstream on it."""
+    told = {"kind": "kafka", "producer": {}, **variant.sink("name")}
+    sink = KafkaSinkConfig.model_validate(told)
+    made = debezium_options(sink, "source", "")
+    assert made is not None
+    assert replace(made, name=variant.word, version="walstream") == variant.options
 
 
 def test_each_documented_difference_is_a_rule() -> None:

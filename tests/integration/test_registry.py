@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
@@ -102,6 +104,14 @@ def test_a_stranger_reads_changes_and_rows_of_before(
         ]
         assert read.versions(f"{topic_prefix}public.t-value") == 1
         assert read.versions(f"{topic_prefix}public.t-key") == 1
+        theirs = AvroDeserializer(read.client)
+        for one in records:
+            for field, data in (
+                (MessageField.KEY, one.key),
+                (MessageField.VALUE, one.value),
+            ):
+                context = SerializationContext(one.topic, field)
+                assert theirs(data, context) == read.read(data)
 
 
 def test_columns_become_versions(

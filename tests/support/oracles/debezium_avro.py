@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import fastavro
 
+from tests.support.oracles.avro_records import without_logical_types
 from tests.support.oracles.debezium import FOLDER, ops
 from walstream.formats.debezium import (
     DebeziumOptions,
@@ -170,20 +171,11 @@ def _asked_late(table: Table) -> Table:
 
 def read(schema: str, data: bytes | None) -> Any:
     """Read a record by an independent reader; bytes stay bytes."""
-    parsed = fastavro.parse_schema(_plain(json.loads(schema)))
+    parsed = fastavro.parse_schema(without_logical_types(json.loads(schema)))
     stream = BytesIO(data or b"")
     found = fastavro.schemaless_reader(stream, parsed, None)
     assert not stream.read()
     return found
-
-
-def _plain(schema: Any) -> Any:
-    """Return a schema without logical types: a decimal's scale may be negative."""
-    if isinstance(schema, list):
-        return [_plain(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {name: _plain(one) for name, one in schema.items() if name != "logicalType"}
 
 
 def _commit(source: Any) -> int:

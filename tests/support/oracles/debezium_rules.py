@@ -135,7 +135,8 @@ def _of_type(pattern: str, *, null: bool = False) -> Rule:
 
 def _of_default(pattern: str) -> Rule:
     def explains(found: Found) -> bool:
-        is_default = found.in_schema and found.path[-1] == "default"
+        # in Avro it also has null stand behind, or before, what the default is of
+        is_default = found.in_schema and found.path[-1] in {"default", "null"}
         told = re.search(pattern, found.column.default, re.MULTILINE)
         return is_default and told is not None
 

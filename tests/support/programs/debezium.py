@@ -3,47 +3,32 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database
 from tests.support.oracles.debezium_rules import Column, TableOf
 from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
+from tests.support.programs.debezium_variant import (
+    MESSAGE,
+    OURS,
+    TRANSACTION,
+    Variant,
+    connector,
+)
 from tests.support.programs.walstream import Walstream
-from tests.support.servers.connect import LocalConnect, postgres_source
-from walstream.formats.debezium import DebeziumOptions
+from tests.support.servers.apicurio import CONVERTER, LocalRegistry
+from tests.support.servers.connect import LocalConnect
 from walstream.formats.debezium.names import topic as topic_of
 
 PUBLICATION: Final = "beside"
-OURS: Final = "ws."
-"""What precedes Debezium's name of a topic in walstream's."""
-MESSAGE, TRANSACTION = "message", "transaction"
-"""What ends the names of the topics that are of no table."""
 BEACON: Final = "beacon"  # a table
 _PATIENCE_S: Final = 120.0
-_SPELT: Final = {
-    "decimal": "decimal.handling.mode",
-    "time": "time.precision.mode",
-    "interval": "interval.handling.mode",
-    "hstore": "hstore.handling.mode",
-    "binary": "binary.handling.mode",
-    "unknown": "include.unknown.datatypes",
-    "unavailable": "unavailable.value.placeholder",
-    "money_digits": "money.fraction.digits",
-    "adjust": "schema.name.adjustment.mode",
-    "adjust_fields": "field.name.adjustment.mode",
-    "transaction_block": "provide.transaction.metadata",
-}
-_UNWRAP: Final = {
-    "transforms": "unwrap",
-    "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
-}
 _COLUMNS: Final = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
   coalesce(pg_get_expr(d.adbin, d.adrelid), ''), a.attgenerated <> '',
@@ -63,83 +48,6 @@ WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_s
 """
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One configuration of both; its options' name is only a word."""
-
-    options: DebeziumOptions
-    unwrapped: bool = False
-    truncates: bool = False
-
-    @property
-    def word(self) -> str:
-        return self.options.name
-
-    def connector(self) -> dict[str, object]:
-        """Return what Debezium is told of these options."""
-        told = asdict(self.options)
-        schemas = str(self.options.schemas).lower()
-        found: dict[str, object] = {
-            spelt: _spelt(told[name]) for name, spelt in _SPELT.items()
-        }
-        found["key.converter"] = "org.apache.kafka.connect.json.JsonConverter"
-        found["value.converter"] = "org.apache.kafka.connect.json.JsonConverter"
-        found["key.converter.schemas.enable"] = schemas
-        found["value.converter.schemas.enable"] = schemas
-        found["skipped.operations"] = "none" if self.truncates else "t"
-        if self.unwrapped:
-            prefix = "transforms.unwrap."
-            found |= _UNWRAP
-            found["tombstones.on.delete"] = "false"
-            found[f"{prefix}delete.tombstone.handling.mode"] = self.options.deletes
-            if self.options.add_fields:
-                fields = ",".join(self.options.add_fields)
-                found[f"{prefix}add.fields"] = fields
-            found[f"{prefix}add.fields.prefix"] = self.options.add_prefix
-        return found
-
-    def sink(self, name: str) -> dict[str, Any]:
-        """Return what walstream is told of these options."""
-        told = asdict(self.options)
-        told |= {"name": name, "add_fields": list(self.options.add_fields)}
-        for absent in ("database", "version"):
-            del told[absent]
-        if not self.unwrapped:
-            for other in ("deletes", "add_fields", "add_prefix"):
-                del told[other]
-        others: dict[str, Any] = {}
-        if not self.unwrapped:
-            prefixes = {"prefixes": ["*"], "topic": f"{OURS}{name}.{MESSAGE}"}
-            others["messages"] = prefixes
-        if self.options.transaction_block:
-            others["txinfo"] = f"{OURS}{name}.{TRANSACTION}"
-        return {
-            **others,
-            "format": "debezium_row" if self.unwrapped else "debezium",
-            "topic": f"{OURS}{name}.{{schema}}.{{table}}",
-            "on_truncate": "send" if self.truncates else "skip",
-            "debezium": told,
-        }
-
-
-def _spelt(value: object) -> object:
-    return str(value).lower() if isinstance(value, bool) else value
-
-
-def connector(
-    variant: Variant, database: Database, name: str, publication: str
-) -> dict[str, object]:
-    """Return a connector's configuration; its slot and topics begin with its name."""
-    told = conninfo_to_dict(database.dsn)
-    return {
-        **postgres_source(name, int(told["port"] or 0), database.name),
-        **variant.connector(),
-        "publication.name": publication,
-        "topic.creation.default.replication.factor": 1,
-        "topic.creation.default.partitions": 1,
-    }
-
-
 @dataclass
 class Beside:
     """Both of them, on one database; the way to write to it, and what was read."""
@@ -150,6 +58,7 @@ class Beside:
     variants: Sequence[Variant]
     token: str = field(default_factory=lambda: f"d{token_hex(5)}")
     partitions: Mapping[str, int] = field(default_factory=dict)  # of a table's topics
+    registry: LocalRegistry | None = None  # both write Avro
     seen: dict[tuple[str, str], dict[str, set[Column]]] = field(default_factory=dict)
     keys: dict[tuple[str, str], tuple[bool, str]] = field(default_factory=dict)
 
@@ -161,14 +70,18 @@ class Beside:
             psycopg.connect(self.database.dsn, autocommit=True)
         )
         self.connect = LocalConnect(
-            self.kafka.bootstrap, settings={"producer.linger.ms": 5}
+            self.kafka.bootstrap,
+            settings={"producer.linger.ms": 5},
+            converter=CONVERTER if self.registry else "",
         )
         self._stack.callback(self.connect.close)
         self.theirs, self.ours = (
             self._stack.enter_context(Reader(self.kafka.bootstrap, prefix, _unread))
             for prefix in (f"{self.token}_", f"{OURS}{self.token}_")
         )
-        first, *others = (one.sink(self.name(one)) for one in self.variants)
+        first, *others = (
+            one.sink(self.name(one), self.registry) for one in self.variants
+        )
         self.walstream = Walstream(
             self.database.dsn,
             self.kafka.bootstrap,
@@ -218,7 +131,7 @@ class Beside:
         """Start both; back when both read."""
         for variant in self.variants:
             name = self.name(variant)
-            told = connector(variant, self.database, name, PUBLICATION)
+            told = connector(variant, self.database, name, PUBLICATION, self.registry)
             mode = "initial" if self.snapshots else "no_data"
             self.connect.put(name, {**told, "snapshot.mode": mode})
         self.connect.start()
@@ -245,7 +158,12 @@ class Beside:
         self._beacons += 1
         self.connection.execute(b"INSERT INTO beacon VALUES (%s)", (self._beacons,))
         for reader in (self.theirs, self.ours):
-            reader.until(self._is_settled, _PATIENCE_S, "each variant's beacon")
+            try:
+                reader.until(self._is_settled, _PATIENCE_S, "each variant's beacon")
+            except AssertionError:
+                for variant in self.variants:
+                    self.connect.runs(self.name(variant))  # else it says why not
+                raise
 
     def _is_settled(self, records: list[Record]) -> bool:
         counts = Counter(one.topic for one in records if one.topic.endswith(BEACON))
@@ -301,13 +219,3 @@ def by_topic(records: list[Record]) -> dict[str, list[Record]]:
     for record in sorted(records, key=lambda one: (one.partition, one.offset)):
         found.setdefault(record.topic, []).append(record)
     return found
-
-
-def value_of(record: Record) -> str | None:
-    value = cast("bytes | None", record.value)
-    return None if value is None else value.decode()
-
-
-def key_of(record: Record) -> str | None:
-    key = cast("bytes | None", record.key)
-    return None if key is None else key.decode()

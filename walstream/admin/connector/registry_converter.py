@@ -26,9 +26,19 @@ _STRATEGIES: Final[Mapping[str, str]] = {
 }
 _OWN_API: Final = re.compile(r"/apis/registry/v\d+/?$|/api/?$")
 _AS_CONFLUENTS: Final = (
-    "records have the id of a schema's content in four bytes, as with as-confluent and "
-    "use-id=contentId; with other settings readers of older records need both"
+    "records have the id of a schema's content in four bytes, as with as-confluent, "
+    "use-id=contentId and headers.enabled=false; with other settings readers of older "
+    "records need both"
 )
+_WIRE: Final = frozenset(
+    {
+        "apicurio.registry.as-confluent",
+        "apicurio.registry.headers.enabled",
+        "apicurio.registry.use-id",
+        "enhanced.avro.schema.support",
+    }
+)
+"""Options of what walstream writes in one way, which the remark tells."""
 _LOGINS: Final = ("basic.auth", "bearer.auth", "schema.registry.ssl", "apicurio.auth")
 _LOGIN: Final = "write the login in [sinks.kafka.registry.client]"
 _DECIMAL: Final = (
@@ -67,7 +77,7 @@ def _option(draft: Draft, key: str, option: str, url: str, became: str) -> None:
         _strategy(draft, key, value)
     elif option.startswith(_LOGINS):
         draft.decide(key, _LOGIN)
-    elif option in {"apicurio.registry.as-confluent", "enhanced.avro.schema.support"}:
+    elif option in _WIRE:
         draft.became(key, became)
     elif option == "decimal.format":
         if value.lower() == "base64":

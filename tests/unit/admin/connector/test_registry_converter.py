@@ -61,7 +61,10 @@ def test_apicurios_converter(path: str) -> None:
         f"{side}.converter.apicurio.registry.url": f"http://localhost:8080{path}"
         for side in ("key", "value")
     }
+    for option in ("as-confluent", "headers.enabled", "use-id"):
+        told[f"value.converter.apicurio.registry.{option}"] = "some"
     made = draft_of(told)
+    assert not undecided(made)
     url = "http://localhost:8080/apis/ccompat/v7"
     assert made.tables["registry"]["url"] == url
     assert "as-confluent" in fates(made, "value.converter")[Fate.TRANSLATED]
