@@ -17,6 +17,7 @@ from walstream.kafka.registry.errors import (
     SchemaRefused,
     SchemaUnregistered,
 )
+from walstream.telemetry import runtime
 
 T = TypeVar("T")
 _TIMEOUT_S: Final = 10.0
@@ -55,6 +56,8 @@ class RegistryClient:
                 hint='pip install "walstream[registry]"',
             ) from None
         self._library = schema_registry
+        self.heard_at = 0.0
+        """When it answered last, by the clock that nobody sets."""
         self._told = told
         self._secrets = Secrets(frozenset(collect(told.model_dump())))
         properties: dict[str, str | float] = {"timeout": _TIMEOUT_S}
@@ -161,7 +164,9 @@ class RegistryClient:
         Raises SchemaUnregistered for an id that it does not know.
         """
         asked = SubjectSchema(f"of id {number}", "")
-        found = self._ask(asked, lambda: self._client.get_schema(number))
+        found = self._ask(
+            asked, lambda: self._client.get_schema(number), anew=False
+        )  # an id's schema is always the same
         if not isinstance(found.schema_str, str):
             raise self._away("an answer without a schema")
         return RegisteredText(found.schema_type or asked.kind, found.schema_str)
@@ -182,10 +187,15 @@ class RegistryClient:
     def _schema(self, schema: SubjectSchema) -> Any:
         return self._library.Schema(schema.text, schema.kind)
 
-    def _ask(self, schema: SubjectSchema, ask: Callable[[], T]) -> T:
+    def _ask(
+        self, schema: SubjectSchema, ask: Callable[[], T], *, anew: bool = True
+    ) -> T:
+        if anew:  # the client keeps all answers: a subject may be another one by now
+            self._forget()
         try:
-            return ask()
+            answer = ask()
         except self._library.SchemaRegistryError as error:
+            self.heard_at = runtime.monotonic()
             raise self._error(schema, error) from None
         except (OSError, ValueError) as error:
             # HTML where JSON is expected is a ValueError: a wrong proxy's page; the
@@ -196,9 +206,11 @@ class RegistryClient:
             # httpx's errors, a token's: the library says no more of what it raises
             self._forget()
             raise self._away(self._said(error)) from None
+        self.heard_at = runtime.monotonic()
+        return answer
 
     def _forget(self) -> None:
-        """Let go of what the client keeps, which may have been no answer."""
+        """Let go of what the client keeps: it may be outdated, or was no answer."""
         self._client.clear_caches()  # type: ignore[no-untyped-call]
 
     def _error(self, schema: SubjectSchema, error: Any) -> Exception:
