@@ -114,6 +114,10 @@ class RegistryClient:
             lambda: self._client.set_compatibility(schema.subject, level=level),
         )
 
+    def reach(self) -> None:
+        """Ask for something that each registry has; raise why it does not answer."""
+        self._ask(SubjectSchema("of any", ""), self._client.get_schema_types)
+
     def lookup(self, schema: SubjectSchema) -> int:
         """Return a registered schema's id; SchemaUnregistered: it is not registered."""
         text = self._schema(schema)
