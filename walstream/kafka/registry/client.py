@@ -24,6 +24,8 @@ _TIMEOUT_S: Final = 10.0
 _MOST: Final = 400  # characters of what a registry says
 _NOT_THERE: Final = frozenset({40401, 40402, 40403})  # subject, version, schema
 _READ_ONLY: Final = 42205
+_NO_JSON: Final = -1  # the client's own code
+_OF_SCHEMAS: Final = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 _NUMBERS: Final = {"timeout", "cache.capacity", "cache.latest.ttl.sec"}
 _OURS: Final = {"max.retries": 0}  # who asks asks again, and can be stopped meanwhile
 
@@ -162,15 +164,14 @@ class RegistryClient:
             return SubjectVersion(*made)
         return None
 
-    def schema_of(self, number: int) -> RegisteredText:
+    def schema_of(self, number: int, *, anew: bool = False) -> RegisteredText:
         """Return a schema, for who reads records of this id.
 
-        Raises SchemaUnregistered for an id that it does not know.
+        It is asked for once, unless `anew`: an id means the same for good. Raises
+        SchemaUnregistered for one that the registry does not know.
         """
         asked = SubjectSchema(f"of id {number}", "")
-        found = self._ask(
-            asked, lambda: self._client.get_schema(number), anew=False
-        )  # an id's schema is always the same
+        found = self._ask(asked, lambda: self._client.get_schema(number), anew=anew)
         if not isinstance(found.schema_str, str):
             raise self._away("an answer without a schema")
         return RegisteredText(found.schema_type or asked.kind, found.schema_str)
@@ -219,7 +220,7 @@ class RegistryClient:
 
     def _error(self, schema: SubjectSchema, error: Any) -> Exception:
         status, code = error.http_status_code, error.error_code
-        told = error.error_message if code != -1 else ""
+        told = error.error_message if code != _NO_JSON else ""
         said = self._said(told) if told else ""
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return RegistryRefused(
@@ -234,25 +235,25 @@ class RegistryClient:
                 "this schema",
                 hint="register it (walstream check prints it); walstream waits",
             )
+        if status not in _OF_SCHEMAS or code == _NO_JSON:  # a page of a proxy's
+            return self._away(f"HTTP {status} {said}".strip())
         if status == HTTPStatus.CONFLICT:
             return SchemaIncompatible(
                 f"subject {schema.subject!r} in registry {self.where} refuses the "
                 f"schema: it is not compatible with earlier ones: {said}"
             )
-        if status == HTTPStatus.UNPROCESSABLE_ENTITY and code == _READ_ONLY:
+        if code == _READ_ONLY:
             return RegistryReadOnly(
                 f"registry {self.where} refuses new schemas of subject "
                 f"{schema.subject!r}: {said}",
                 hint="set its mode to READWRITE",
             )
-        if status == HTTPStatus.UNPROCESSABLE_ENTITY:
-            return SchemaRefused(
-                f"subject {schema.subject!r}: registry {self.where} does not take the "
-                f"schema: {said}",
-                hint="names of tables and columns that its language does not allow "
-                'need adjust and adjust_fields = "avro"',
-            )
-        return self._away(f"HTTP {status} {said}".strip())
+        return SchemaRefused(
+            f"subject {schema.subject!r}: registry {self.where} does not take the "
+            f"schema: {said}",
+            hint="names of tables and columns that its language does not allow "
+            'need adjust and adjust_fields = "avro"',
+        )
 
     def _away(self, why: str) -> RegistryAway:
         return RegistryAway(f"registry {self.where}: {why}", hint=RETRIED)

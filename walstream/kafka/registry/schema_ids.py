@@ -7,6 +7,7 @@ answers, what is kept does not count: another registry, or one that was set back
 other ids.
 """
 
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from walstream.kafka.registry.errors import (
     RegistryRefused,
     SchemaIncompatible,
 )
+from walstream.kafka.registry.id_patrol import IdPatrol
 from walstream.kafka.registry.id_store import IdStore
 from walstream.kafka.registry.registrar import Registrar
 from walstream.kafka.registry.schema_difference import differing
@@ -34,6 +36,7 @@ from walstream.telemetry.fields import ERROR, HINT, SINK
 
 _OF: Final = "the schema registry"
 _AT_ONCE: Final = 16  # questions
+_THREADS: Final = 64  # the others wait for the disk, together
 _IN_TURN: Final = 256  # that wait for those, of tables of a first start
 _AGAIN_S: Final = 1.0
 _SILENT_S: Final = 3.0  # no answer to any: somebody is to know, before it times out
@@ -68,7 +71,8 @@ class SchemaIds:
         self._stored = IdStore(sink, told, positions)
         self._client = client(told)
         self._registrar = Registrar(self._client)
-        self._threads = runtime.thread_pool(_AT_ONCE, thread_name_prefix="registry")
+        self._threads = runtime.thread_pool(_THREADS, thread_name_prefix="registry")
+        self._turns = threading.Semaphore(_AT_ONCE)
         self._looker = runtime.thread_pool(1, thread_name_prefix="registry-look")
         self._known: dict[str, SchemaId] = {}
         self._asked: dict[str, Future[SchemaId]] = {}
@@ -79,6 +83,9 @@ class SchemaIds:
         self._missing: set[str] = set()  # digests of what is waited for
         self._closed = runtime.event()
         self._changed: dict[str, _Changed] = {}  # by the schema's digest
+        self._lost: set[int] = set()  # ids that mean something else by now
+        patrol = IdPatrol(self._client, self._numbers, self._closed, self._lose)
+        runtime.start_thread(patrol.run, "registry-ids")
 
     def have(self, parts: Iterable[FramedPart]) -> bool:
         """Let records carry the ids of their schemas; False: some are not known yet.
@@ -115,16 +122,19 @@ class SchemaIds:
         nothing of those that come again.
         """
         changed = list(self._changed.values())  # other threads may add some meanwhile
-        if not changed:
+        if not (changed or self._lost):
             return
-        subject = min(one.schema.subject for one in changed)
+        what = f"no longer what it had of id {min(self._lost, default=0)}"
+        if changed:
+            subject = min(one.schema.subject for one in changed)
+            what = f"another id for the schema of {subject!r}"
         self._disown()
         # behind that: else nobody would know; each of the others may be another one,
         # too, and one start is enough for all
         self._stored.replace((one.schema, one.found) for one in changed)
         raise Restart(
-            f"the registry has another id for the schema of {subject!r}: the "
-            "stream begins again with that, and leaves nothing out"
+            f"the registry has {what}: the stream begins again with what it has, and "
+            "leaves nothing out"
         )
 
     def _find(self, schema: SubjectSchema) -> bool:
@@ -189,11 +199,8 @@ class SchemaIds:
     def _ask(self, schema: SubjectSchema) -> SchemaId:
         kept = self._stored.find(schema)
         try:
-            try:
-                text = "" if kept is None else kept.text
-                found = self._registrar.id_of(schema, text)
-            except SchemaIncompatible as error:
-                found = self._elsewhere(schema, error)
+            with self._turns:
+                found = self._answer(schema, "" if kept is None else kept.text)
         except (RegistryAway, RegistryRefused):
             raise
         except WalstreamError as error:
@@ -209,6 +216,28 @@ class SchemaIds:
         if kept is None or kept.doubted:
             self._stored.keep(schema, found)
         return found
+
+    def _answer(self, schema: SubjectSchema, text: str) -> SchemaId:
+        if self._closed.is_set():
+            raise RegistryAway("it is asked nothing more")
+        try:
+            return self._registrar.id_of(schema, text)
+        except SchemaIncompatible as error:
+            return self._elsewhere(schema, error)
+
+    def _numbers(self) -> list[int]:
+        """Return the ids that are in use; from any thread."""
+        return sorted({one.number for one in list(self._known.values())})
+
+    def _lose(self, number: int) -> None:
+        """Note an id that means something else by now; from any thread."""
+        _log.error(
+            "the registry has another schema, or none, of an id that is in use: it "
+            "was replaced or restored, and records may be read by another schema",
+            **{SINK: self._sink},
+            id=number,
+        )
+        self._lost.add(number)
 
     def _tell_missing(self, error: WalstreamError, kept: int) -> None:
         _log.warning(

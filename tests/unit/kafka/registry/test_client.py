@@ -184,6 +184,15 @@ def test_a_subject_that_was_deleted_is_asked_for_anew(server: FaultyRegistry) ->
         assert one.id_of(SCHEMA) == 2
 
 
+@pytest.mark.parametrize("status", [409, 422, 404, 502])
+def test_a_page_of_a_proxy_refuses_no_schema(
+    server: FaultyRegistry, status: int
+) -> None:
+    server.faults.append((status, b"<html>no</html>", "text/html"))
+    with client(server) as one, pytest.raises(RegistryAway, match=f"HTTP {status}"):
+        one.id_of(SCHEMA)
+
+
 def test_it_knows_when_it_was_answered(server: FaultyRegistry) -> None:
     with client(server) as one:
         assert one.heard_at == 0.0

@@ -16,7 +16,7 @@ from walstream.formats.encodings.avro import AvroEnvelope
 from walstream.formats.encodings.protobuf.envelope import ProtoEnvelope
 from walstream.formats.encodings.subject import FramedPart, SchemaId, SubjectSchema
 from walstream.formats.encodings.wire import head
-from walstream.kafka.registry.client import SubjectVersion
+from walstream.kafka.registry.client import RegisteredText, SubjectVersion
 from walstream.kafka.registry.commands import relax
 from walstream.kafka.registry.errors import (
     RegistryAway,
@@ -45,6 +45,7 @@ class Client:
         self.released.set()
         self.heard_at = 0.0
         self.waits = 0
+        self.meanings: dict[int, str] = {}
         self.where = "http://r:8081"
 
     def id_of(self, schema: SubjectSchema) -> int:
@@ -59,6 +60,10 @@ class Client:
 
     def latest(self, _subject: str) -> str | None:
         return None
+
+    def schema_of(self, number: int, *, anew: bool) -> RegisteredText:
+        assert anew
+        return RegisteredText("AVRO", self.meanings.get(number, "{}"))
 
     def lookup(self, schema: SubjectSchema) -> int:
         return self.id_of(schema)
@@ -369,6 +374,34 @@ def test_questions_are_asked_some_at_a_time(ids: Ids) -> None:
     assert len(ids.client.asked) == 256  # the others have not come in turn yet
     until(lambda: one.have(every))
     assert len(ids.client.asked) == 400
+
+
+def test_an_id_that_means_another_schema_begins_the_stream_again(
+    ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registry was restored beneath the stream."""
+    monkeypatch.setattr("walstream.kafka.registry.id_patrol._EVERY_S", 0.0)
+    monkeypatch.setattr("walstream.kafka.registry.id_patrol._ROUND_S", 0.01)
+    one = ids.start()
+    until(lambda: one.have([part()]))
+    time.sleep(0.1)
+    one.look()
+    ids.client.meanings[7] = "another"
+
+    def restarts() -> bool:
+        try:
+            one.look()
+        except Restart as error:
+            return "of id 7" in str(error)
+        return False
+
+    until(restarts)
+    assert ids.disowned == [[7]]
+    monkeypatch.undo()
+    again, asked = ids.start(), part()
+    ids.client.answers["t-value"] = 9
+    until(lambda: again.have([asked]))  # it is doubted by now: no other start
+    assert asked.writer.head == head(9)
 
 
 def test_numbers_are_kept_with_the_id(ids: Ids) -> None:
