@@ -36,16 +36,21 @@ class IdPatrol:
         self._over = over
         self._tell = tell
         self._seen: dict[int, bytes] = {}
+        self._asked: dict[int, float] = {}
 
     def run(self) -> None:
         """Go on until it is over."""
-        due_at = 0.0
-        while not self._over.wait(max(0.0, due_at - runtime.monotonic())):
-            due_at = runtime.monotonic() + _ROUND_S
-            for number in self._known():
-                if self._over.wait(_EVERY_S):
-                    return
+        while not self._over.wait(_EVERY_S):
+            now = runtime.monotonic()
+            known = self._known()
+            number = min(known, key=self._asked_at, default=None)
+            if number is not None and now - self._asked_at(number) >= _ROUND_S:
+                self._asked[number] = now
                 self.look(number)
+
+    def _asked_at(self, number: int) -> float:
+        """Return when an id was asked for last: of a new one, long ago."""
+        return self._asked.get(number, -_ROUND_S)
 
     def look(self, number: int) -> None:
         """Compare what an id means with what it meant before."""

@@ -1,10 +1,12 @@
 """Ids whose meaning is another by now; those of before the stream are no news."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
 
+from tests.support.deadline import wait_until
 from walstream.errors import WalstreamError
 from walstream.kafka.registry import id_patrol
 from walstream.kafka.registry.client import RegisteredText
@@ -17,11 +19,12 @@ class Walk:
 
     def __init__(self) -> None:
         self.answers: dict[int, RegisteredText | WalstreamError] = {}
+        self.known = [7, 8]
         self.told: list[int] = []
         self.asked: list[int] = []
         self.over = threading.Event()
         client: Any = self
-        self.patrol = IdPatrol(client, lambda: [7, 8], self.over, self.told.append)
+        self.patrol = IdPatrol(client, lambda: self.known, self.over, self.told.append)
 
     def schema_of(self, number: int, *, anew: bool) -> RegisteredText:
         assert anew
@@ -74,3 +77,22 @@ def test_each_is_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch) -> N
     walk = Walk()
     walk.patrol.run()
     assert walk.asked == [7, 8, 7, 8, 7, 8]
+
+
+def test_a_new_one_does_not_wait_for_the_next_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(id_patrol, "_EVERY_S", 0.01)
+    walk = Walk()
+    walk.known = []
+    walking = threading.Thread(target=walk.patrol.run)
+    walking.start()
+    time.sleep(0.1)
+    walk.known = [7]
+    wait_until(lambda: walk.asked == [7], 10, "it is asked for")
+    walk.known = [7, 8]
+    wait_until(lambda: walk.asked == [7, 8], 10, "the other is, too")
+    time.sleep(0.1)
+    assert walk.asked == [7, 8]  # no more in this minute
+    walk.over.set()
+    walking.join(10)
