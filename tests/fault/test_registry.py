@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from confluent_kafka.schema_registry import Schema
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
@@ -223,3 +224,42 @@ def test_a_registry_that_is_killed_loses_nothing(  # noqa: PLR0913, PLR0917 - fi
             rows.wait_for_more(20)
         # the last transactions have ended, so that the table stands still
         verify(database, kafka, own_registry.url, topic_prefix)
+
+
+@pytest.mark.fault_long
+@pytest.mark.takes(240)
+def test_a_registry_that_is_restored_beneath_the_stream_is_noticed(
+    database: Database,
+    runs: Runs,
+    kafka: KafkaServer,
+    own_registry: LocalRegistry,
+    topic_prefix: str,
+) -> None:
+    """Its ids are those of other schemas by then: records carry the new ones."""
+    with (
+        streamed(database, runs, own_registry, topic_prefix) as walstream,
+        Reader(kafka.bootstrap, topic_prefix, raw) as reader,
+    ):
+        with Rows(database.dsn) as rows:
+            reader.until(bool)
+            time.sleep(10)  # each of the ids was looked at
+            own_registry.anew()
+            with RegisteredReader(own_registry.url) as read:
+                for number in range(5):
+                    text = f'{{"type": "record", "name": "R{number}", "fields": []}}'
+                    read.client.register_schema(f"R{number}", Schema(text, "AVRO"))
+            walstream.until("the registry has another schema, or none", 120)
+            walstream.streaming()
+            rows.wait_for_more(20)
+        wanted = {row for (row,) in database.fetch("SELECT id FROM t")}
+        reader.until(lambda found: len(found) >= len(wanted), _PATIENCE_S)
+        with RegisteredReader(own_registry.url) as read:
+            new = [
+                read.value_of(one)["after"]["id"]
+                for one in reader.until(
+                    lambda found: found[-1].value[4] > 5, _PATIENCE_S
+                )
+                if one.value[4] > 5
+            ]
+        assert max(new) == max(wanted)
+        assert len(new) > 20

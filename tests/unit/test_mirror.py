@@ -71,9 +71,6 @@ DRIVEN_BY = {
     "walstream/kafka/transactional_producer.py": (
         "integration/test_transactional.py: test_a_transaction_in_parts_is_there_once"
     ),
-    "walstream/kafka/framed_sink.py": (
-        "integration/test_registry_op.py: test_a_reader_gets_what_json_says"
-    ),
     "walstream/kafka/debezium_sink.py": (
         "integration/test_debezium.py: "
         "test_changes_and_rows_of_before_are_debeziums_records"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from walstream.config import dsn
 from walstream.config.debezium import FORMATS, NARROW
@@ -76,10 +76,11 @@ def _check_registry(path: tuple[str, ...], told: Registry) -> Iterator[Problem]:
         )
     for url in told.urls:
         parts = urlsplit(url)
-        if parts.scheme not in _SCHEMES or not parts.hostname:
+        if not (_has_port(parts) and parts.scheme in _SCHEMES and parts.hostname):
             yield Problem(
                 (*path, "url"),
-                'is not the address of a registry: write "https://HOST:PORT"',
+                'is not the address of a registry: write "https://HOST:PORT", and '
+                "a login in client, or with %2F for / and the like",
             )
         elif not (told.insecure or dsn.is_local(parts.hostname)):
             if parts.scheme != "https":
@@ -94,3 +95,11 @@ def _check_registry(path: tuple[str, ...], told: Registry) -> Iterator[Problem]:
                     f"{parts.hostname} is not this machine, and its certificate is not "
                     "verified so: name a file, or leave it out",
                 )
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Return whether the port is one: a login with / in it ends there, too."""
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False

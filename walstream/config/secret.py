@@ -7,6 +7,7 @@ configuration by value, and the usual shapes of others.
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,9 @@ from walstream.config.secret_keys import HIDDEN_WORDS, MASK, is_secret_key
 
 SHORTEST: Final = 3  # what is shorter would take every text apart
 SHORTEST_LINE: Final = 16  # of a key file: its lines are secrets of their own
-WHOLE_KEYS: Final = frozenset({"dsn", "url"})  # keys whose value has a secret in it
+_URLS: Final = frozenset({"url", "proxy"})
+WHOLE_KEYS: Final = frozenset({"dsn", *_URLS})  # keys whose value has a secret in it
+_PAIR: Final = "basic.auth.user.info"  # USER:PASSWORD
 _SWITCHES: Final = frozenset({"true", "false"})
 
 # Bounded everywhere: a scrubber that can be made slow is a fault of its own.
@@ -79,9 +82,12 @@ def collect(document: Mapping[str, object]) -> Iterator[str]:
         if is_secret_key(key):
             if value not in _SWITCHES:  # else no log could say "true" again
                 yield value
+            if key == _PAIR:
+                yield value.partition(":")[2]
+                yield _header(value)
         elif key == "dsn":
             yield from dsn.secrets(value)
-        elif key == "url":
+        elif key in _URLS:
             yield from _url_secrets(value)
 
 
@@ -91,7 +97,7 @@ def mask_value(key: str, value: str) -> str:
         return value and MASK
     if key == "dsn":
         return dsn.mask(value)
-    if key == "url":
+    if key in _URLS:
         return _mask_url(value)
     return value
 
@@ -129,6 +135,8 @@ def _split_url(url: str) -> tuple[str, str, str, str]:
     hidden than needs be, never less.
     """
     scheme, mark, rest = url.partition("://")
+    if not mark:
+        scheme, rest = "", url
     found = _URL_USERINFO.match(rest)
     if not found:
         return scheme + mark, "", "", rest
@@ -147,8 +155,15 @@ def _mask_url(url: str) -> str:
     return scheme + userinfo + address + mark + query
 
 
+def _header(pair: str) -> str:
+    """Return a login as the header of a request has it."""
+    return b64encode(pair.encode()).decode()
+
+
 def _url_secrets(url: str) -> Iterator[str]:
-    _, _, password, rest = _split_url(url)
+    _, user, password, rest = _split_url(url)
+    if password:
+        yield _header(f"{unquote(user)}:{unquote(password)}")
     yield password
     yield unquote(password)
     yield password.partition("@")[0]  # as SQLAlchemy would end it

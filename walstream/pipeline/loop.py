@@ -15,6 +15,7 @@ from walstream.op import Kind, LargeOp, ReplicationOp
 from walstream.pipeline.assembler import Assembler, outside
 from walstream.pipeline.checkpoint import Checkpointer
 from walstream.pipeline.description import Descriptions
+from walstream.pipeline.drain import Drain
 from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.interleave import Interleave
 from walstream.pipeline.ledger import Shares
@@ -105,8 +106,7 @@ class Pipeline:
     def let_in(self, beside: Callable[[], OldRows]) -> None:
         """Let a backfill send rows between transactions; call it before `run`.
 
-        Only while every sink is attached: otherwise it is requested again when all are
-        back.
+        Only while every sink is attached: else it is asked again when all are back.
         """
         self._beside = beside
 
@@ -138,12 +138,13 @@ class Pipeline:
             self._turn(stop.waker)
         self._old_rows.abandon()
         self.fanout.close()
-        while self._transaction is not None and not stop.expired:
+        drain = Drain(stop, self.fanout)
+        while self._transaction is not None and not drain.over:
             self._turn(stop.waker, until_commit=True)
-        return self._transaction is None and self._drain(stop)
+        return self._transaction is None and self._drain(stop, drain)
 
-    def _drain(self, stop: Stop) -> bool:
-        while not stop.expired:
+    def _drain(self, stop: Stop, drain: Drain) -> bool:
+        while not drain.over:
             self.turned_at = self._monotonic()
             self.fanout.ready()
             self._checkpointer.hurry()

@@ -27,23 +27,25 @@ class RegisteredSinks:
         `wait` is called with what has to become true.
         """
         every = list(tables)
-        wait(lambda: self._have(every))
+        left = [
+            (sink, chain.shape(table))
+            for sink, chain in self._sinks.values()
+            for table in every
+            if not chain.is_outbox(table)  # its rows are never read
+        ]
+
+        def known() -> bool:
+            """Ask for all that are not known, at once."""
+            left[:] = [one for one in left if not one[0].have_ids(one[1])]
+            return not left
+
+        wait(known)
         return {
             name: {
                 digest: found
                 for table in every
-                if not chain.is_outbox(table)  # its rows are never read
+                if not chain.is_outbox(table)
                 for digest, found in sink.ids_of(chain.shape(table)).items()
             }
             for name, (sink, chain) in self._sinks.items()
         }
-
-    def _have(self, tables: Iterable[Table]) -> bool:
-        """Ask for all that are not known, at once."""
-        known = [
-            sink.have_ids(chain.shape(table))
-            for sink, chain in self._sinks.values()
-            for table in tables
-            if not chain.is_outbox(table)
-        ]
-        return all(known)

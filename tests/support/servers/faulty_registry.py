@@ -71,7 +71,7 @@ class FaultyRegistry:
         body = {"error_code": code or status, "message": message}
         self.faults.append((status, json.dumps(body).encode(), _JSON))
 
-    def answer(  # noqa: C901, PLR0911 - a table
+    def answer(  # noqa: C901, PLR0911, PLR0912 - a table
         self, method: str, path: list[str], body: Any
     ) -> tuple[int, Any]:
         """Answer as a registry does."""
@@ -97,6 +97,8 @@ class FaultyRegistry:
                 if int(number) > len(self.texts):
                     return 404, {"error_code": 40403, "message": "Schema not found"}
                 return 200, self._told(int(number))
+            case "GET", ["schemas", "types"]:
+                return 200, ["JSON", "PROTOBUF", "AVRO"]
             case "PUT", ["config", subject]:
                 if body["compatibility"] == "NONE" and subject not in self.subjects:
                     # as Apicurio has it, where NONE is no rule

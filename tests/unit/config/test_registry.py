@@ -44,6 +44,11 @@ AVRO = {"encoding": "avro", "registry": REGISTRY}
         ({**AVRO, "debezium": {"schemas": True}}, "sinks.s.debezium.schemas"),
         ({**AVRO, "debezium": {"adjust": "none"}}, "sinks.s.debezium.adjust"),
         ({**AVRO, "registry": {"url": "here"}}, "sinks.s.registry.url is not"),
+        # the beginning of a password with / in it would be the port
+        (
+            {**AVRO, "registry": {"url": "http://me:s3cret/x@localhost:1"}},
+            "sinks.s.registry.url is not the address",
+        ),
         ({**AVRO, "registry": {"url": "http://far:1"}}, "not this machine"),
         ({**AVRO, "registry": {"url": "http://far:1", "insecure": True}}, ""),
         ({**AVRO, "registry": {"url": "https://far:1"}}, ""),
@@ -75,6 +80,7 @@ def test_what_does_not_go_together_is_told(told: dict[str, Any], problem: str) -
     else:
         (one,) = found
         assert problem in one
+        assert "s3cret" not in one
 
 
 def test_names_are_spelt_for_avro_unless_somebody_says_so() -> None:
@@ -97,9 +103,23 @@ def test_other_words_are_refused(told: dict[str, str]) -> None:
 def test_no_password_is_shown() -> None:
     told = Registry(
         url="https://me:first@r:8081/api, https://q:8081",
-        client={"basic.auth.user.info": "me:second", "timeout": "3"},
+        client={
+            "basic.auth.user.info": "me:second",
+            "proxy": "http://me:third@p:1",
+            "timeout": "3",
+        },
     )
     assert told.identity == "https://r:8081/api,https://q:8081"
-    assert {"first", "me:second"} <= set(collect(told.model_dump()))
+    found = set(collect(told.model_dump()))
+    assert {
+        "first",
+        "me:second",
+        "second",
+        "bWU6c2Vjb25k",
+        "bWU6dGhpcmQ=",
+        "third",
+    } <= found
+    assert mask_value("proxy", "http://me:third@p:1") == "http://me:***@p:1"
+    assert mask_value("proxy", "me:third@p:1") == "me:***@p:1"
     assert mask_value("basic.auth.user.info", "me:second") == "***"
     assert "second" not in repr(told)

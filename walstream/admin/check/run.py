@@ -252,13 +252,11 @@ class _Checker:
         routers: Routers, source: PostgresSource, inspection: Inspection
     ) -> list[Finding]:
         captured = inspection.captured.values() if inspection.server else ()
+        registries = [*schemas.inspect(routers, source, captured)]
         try:
-            return [
-                *debezium_keys.inspect(routers, source, captured),
-                *schemas.inspect(routers, source, captured),
-            ]
+            return [*debezium_keys.inspect(routers, source, captured), *registries]
         except WalstreamError:
-            return []  # said by who looked at the server
+            return registries  # of the server: said by who looked at it
 
     def _wanted(
         self, name: str, source: PostgresSource, known: StateFolderFacts

@@ -38,7 +38,8 @@ def inspect(
 ) -> Iterator[Finding]:
     """Look up the schemas of each table where a sink has a registry.
 
-    Tables of which some columns are published are left to the stream.
+    Tables of which some columns are published are left to the stream. A registry is
+    asked whether it answers, too, where there are none, or the server is away.
     """
     registries = {
         name: told
@@ -47,19 +48,28 @@ def inspect(
     }
     if not registries:
         return
-    whole = (one for one in captured if one.full_name not in source.columns)
-    every = [wanted(table, (), facts=True) for table in whole]
-    with session(source.dsn) as connection:
-        tables = [
-            parts[0].relation.table
-            for _, parts in look_at_each(connection, every)
-            if isinstance(parts, list) and parts  # else its rows cannot be read: said
-        ]
+    tables = _tables(source, captured)
     for name, told in registries.items():
         try:
             yield from _of_sink(told, list(_schemas(routers, name, tables)))
         except WalstreamError as error:
             yield Finding.waits(error, "registry", f"sink {name}", _WAITS)
+
+
+def _tables(source: PostgresSource, captured: Iterable[TableFacts]) -> list[Table]:
+    whole = (one for one in captured if one.full_name not in source.columns)
+    every = [wanted(table, (), facts=True) for table in whole]
+    if not every:
+        return []
+    try:
+        with session(source.dsn) as connection:
+            return [
+                parts[0].relation.table
+                for _, parts in look_at_each(connection, every)
+                if isinstance(parts, list) and parts  # else it cannot be read: said
+            ]
+    except WalstreamError:
+        return []  # said by who looked at the server
 
 
 def _schemas(
@@ -91,6 +101,8 @@ def _of_sink(told: Registry, schemas: Sequence[SubjectSchema]) -> Iterator[Findi
     client = RegistryClient(told)
     look = partial(_look, client, Registrar(client), told)
     try:
+        if not schemas:
+            client.reach()
         with runtime.thread_pool(_AT_ONCE, "registry") as threads:
             for found in threads.map(look, schemas):
                 if found is not None:

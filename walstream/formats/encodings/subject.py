@@ -66,6 +66,8 @@ class FramedPart:
     def set(self, found: SchemaId) -> None:
         """Let its records carry this id."""
         before = head(found.number)
+        if self.writer.head.startswith(before):  # set already: who waits asks often
+            return
         if isinstance(self.writer, NumberedWriter):
             self.writer.use(found.text)
             before += FIRST_MESSAGE

@@ -17,12 +17,15 @@ from walstream.kafka.registry.errors import (
     SchemaRefused,
     SchemaUnregistered,
 )
+from walstream.telemetry import runtime
 
 T = TypeVar("T")
 _TIMEOUT_S: Final = 10.0
 _MOST: Final = 400  # characters of what a registry says
 _NOT_THERE: Final = frozenset({40401, 40402, 40403})  # subject, version, schema
 _READ_ONLY: Final = 42205
+_NO_JSON: Final = -1  # the client's own code
+_OF_SCHEMAS: Final = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 _NUMBERS: Final = {"timeout", "cache.capacity", "cache.latest.ttl.sec"}
 _OURS: Final = {"max.retries": 0}  # who asks asks again, and can be stopped meanwhile
 
@@ -55,6 +58,8 @@ class RegistryClient:
                 hint='pip install "walstream[registry]"',
             ) from None
         self._library = schema_registry
+        self.heard_at = 0.0
+        """When it answered last, by the clock that nobody sets."""
         self._told = told
         self._secrets = Secrets(frozenset(collect(told.model_dump())))
         properties: dict[str, str | float] = {"timeout": _TIMEOUT_S}
@@ -111,6 +116,10 @@ class RegistryClient:
             lambda: self._client.set_compatibility(schema.subject, level=level),
         )
 
+    def reach(self) -> None:
+        """Ask for something that each registry has; raise why it does not answer."""
+        self._ask(SubjectSchema("of any", ""), self._client.get_schema_types)
+
     def lookup(self, schema: SubjectSchema) -> int:
         """Return a registered schema's id; SchemaUnregistered: it is not registered."""
         text = self._schema(schema)
@@ -155,13 +164,14 @@ class RegistryClient:
             return SubjectVersion(*made)
         return None
 
-    def schema_of(self, number: int) -> RegisteredText:
+    def schema_of(self, number: int, *, anew: bool = False) -> RegisteredText:
         """Return a schema, for who reads records of this id.
 
-        Raises SchemaUnregistered for an id that it does not know.
+        It is asked for once, unless `anew`: an id means the same for good. Raises
+        SchemaUnregistered for one that the registry does not know.
         """
         asked = SubjectSchema(f"of id {number}", "")
-        found = self._ask(asked, lambda: self._client.get_schema(number))
+        found = self._ask(asked, lambda: self._client.get_schema(number), anew=anew)
         if not isinstance(found.schema_str, str):
             raise self._away("an answer without a schema")
         return RegisteredText(found.schema_type or asked.kind, found.schema_str)
@@ -182,10 +192,15 @@ class RegistryClient:
     def _schema(self, schema: SubjectSchema) -> Any:
         return self._library.Schema(schema.text, schema.kind)
 
-    def _ask(self, schema: SubjectSchema, ask: Callable[[], T]) -> T:
+    def _ask(
+        self, schema: SubjectSchema, ask: Callable[[], T], *, anew: bool = True
+    ) -> T:
+        if anew:  # the client keeps all answers: a subject may be another one by now
+            self._forget()
         try:
-            return ask()
+            answer = ask()
         except self._library.SchemaRegistryError as error:
+            self.heard_at = runtime.monotonic()
             raise self._error(schema, error) from None
         except (OSError, ValueError) as error:
             # HTML where JSON is expected is a ValueError: a wrong proxy's page; the
@@ -196,14 +211,16 @@ class RegistryClient:
             # httpx's errors, a token's: the library says no more of what it raises
             self._forget()
             raise self._away(self._said(error)) from None
+        self.heard_at = runtime.monotonic()
+        return answer
 
     def _forget(self) -> None:
-        """Let go of what the client keeps, which may have been no answer."""
+        """Let go of what the client keeps: it may be outdated, or was no answer."""
         self._client.clear_caches()  # type: ignore[no-untyped-call]
 
     def _error(self, schema: SubjectSchema, error: Any) -> Exception:
         status, code = error.http_status_code, error.error_code
-        told = error.error_message if code != -1 else ""
+        told = error.error_message if code != _NO_JSON else ""
         said = self._said(told) if told else ""
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return RegistryRefused(
@@ -218,25 +235,25 @@ class RegistryClient:
                 "this schema",
                 hint="register it (walstream check prints it); walstream waits",
             )
+        if status not in _OF_SCHEMAS or code == _NO_JSON:  # a page of a proxy's
+            return self._away(f"HTTP {status} {said}".strip())
         if status == HTTPStatus.CONFLICT:
             return SchemaIncompatible(
                 f"subject {schema.subject!r} in registry {self.where} refuses the "
                 f"schema: it is not compatible with earlier ones: {said}"
             )
-        if status == HTTPStatus.UNPROCESSABLE_ENTITY and code == _READ_ONLY:
+        if code == _READ_ONLY:
             return RegistryReadOnly(
                 f"registry {self.where} refuses new schemas of subject "
                 f"{schema.subject!r}: {said}",
                 hint="set its mode to READWRITE",
             )
-        if status == HTTPStatus.UNPROCESSABLE_ENTITY:
-            return SchemaRefused(
-                f"subject {schema.subject!r}: registry {self.where} does not take the "
-                f"schema: {said}",
-                hint="names of tables and columns that its language does not allow "
-                'need adjust and adjust_fields = "avro"',
-            )
-        return self._away(f"HTTP {status} {said}".strip())
+        return SchemaRefused(
+            f"subject {schema.subject!r}: registry {self.where} does not take the "
+            f"schema: {said}",
+            hint="names of tables and columns that its language does not allow "
+            'need adjust and adjust_fields = "avro"',
+        )
 
     def _away(self, why: str) -> RegistryAway:
         return RegistryAway(f"registry {self.where}: {why}", hint=RETRIED)

@@ -54,9 +54,8 @@ class Registrar:
         number = _number_of(schema)
         if number is None:
             return schema
-        history = self._history(schema, self._client.versions(schema.subject))
-        texts = [one.text for one in history]
-        gone = self._deleted(schema)
+        live, gone = self._look(schema)
+        texts = [one.text for one in self._history(schema, live)]
         return _numbered(schema, number, gone, texts, keep=keep)
 
     def _new(self, schema: SubjectSchema, number: NumberText, text: str) -> SchemaId:
@@ -66,9 +65,10 @@ class Registrar:
         """
         outdated: set[int] = set()  # what another's version came before
         found = SchemaId(0)
-        gone = [*([text] if text else []), *self._deleted(schema)]
-        for _ in range(_ATTEMPTS):
-            before = self._client.versions(schema.subject)
+        live, deleted = self._look(schema)
+        gone = [*([text] if text else []), *deleted]
+        for attempt in range(_ATTEMPTS):
+            before = self._client.versions(schema.subject) if attempt else live
             every = self._history(schema, before)
             texts = [one.text for one in every if one.number not in outdated]
             asked = _numbered(schema, number, gone, texts)
@@ -101,12 +101,33 @@ class Registrar:
                     return one.number != found.number
         return False
 
-    def _deleted(self, schema: SubjectSchema) -> list[str]:
-        """Return what was deleted: records have its numbers all the same."""
+    def _look(self, schema: SubjectSchema) -> tuple[list[int], list[str]]:
+        """Return a subject's versions, and the texts of what was deleted.
+
+        Records have the numbers of those all the same.
+        """
         live = self._client.versions(schema.subject)
         every = self._client.versions(schema.subject, deleted=True)
+        self._forget(schema.subject, live, every)
         deleted = [one for one in every if one not in live]
-        return [one.text for one in self._history(schema, deleted)]
+        return live, [one.text for one in self._history(schema, deleted)]
+
+    def _forget(self, subject: str, live: Sequence[int], every: Sequence[int]) -> None:
+        """Let go of versions that are others by now.
+
+        A subject that was deleted for good begins again with the first, whoever
+        registers that.
+        """
+        seen = [number for name, number in self._versions if name == subject]
+        if not seen:
+            return
+        is_other = not {*live, *every}.issuperset(seen)
+        if live and (subject, live[-1]) in self._versions:
+            latest = self._client.version(subject, live[-1])
+            is_other |= self._versions[subject, live[-1]] != latest
+        if is_other:
+            for number in seen:
+                del self._versions[subject, number]
 
     def _history(
         self, schema: SubjectSchema, versions: Sequence[int]

@@ -7,7 +7,8 @@ answers, what is kept does not count: another registry, or one that was set back
 other ids.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 import structlog
 
 from walstream.config.registry import STOP, SUBJECT, Registry
-from walstream.errors import Repair, Restart, Transient, WalstreamError
+from walstream.errors import RETRIED, Repair, Restart, Transient, WalstreamError
 from walstream.formats.encodings.subject import FramedPart, SchemaId, SubjectSchema
 from walstream.kafka.registry.client import RegistryClient
 from walstream.kafka.registry.commands import relax
@@ -24,9 +25,10 @@ from walstream.kafka.registry.errors import (
     RegistryRefused,
     SchemaIncompatible,
 )
+from walstream.kafka.registry.id_patrol import IdPatrol
+from walstream.kafka.registry.id_store import IdStore
 from walstream.kafka.registry.registrar import Registrar
 from walstream.kafka.registry.schema_difference import differing
-from walstream.kafka.registry.stored_schema import SCHEMAS, StoredSchema, document_of
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import StateStore
 from walstream.telemetry import runtime
@@ -34,7 +36,10 @@ from walstream.telemetry.fields import ERROR, HINT, SINK
 
 _OF: Final = "the schema registry"
 _AT_ONCE: Final = 16  # questions
+_THREADS: Final = 64  # the others wait for the disk, together
+_IN_TURN: Final = 256  # that wait for those, of tables of a first start
 _AGAIN_S: Final = 1.0
+_SILENT_S: Final = 3.0  # no answer to any: somebody is to know, before it times out
 _LOOK_AGAIN_S: Final = 30.0
 _log = structlog.get_logger()
 
@@ -63,24 +68,24 @@ class SchemaIds:
         self._disown = disown
         self._sink = sink
         self._told = told
-        self._positions = positions
+        self._stored = IdStore(sink, told, positions)
         self._client = client(told)
         self._registrar = Registrar(self._client)
-        self._threads = runtime.thread_pool(_AT_ONCE, thread_name_prefix="registry")
+        self._threads = runtime.thread_pool(_THREADS, thread_name_prefix="registry")
+        self._turns = threading.Semaphore(_AT_ONCE)
         self._looker = runtime.thread_pool(1, thread_name_prefix="registry-look")
         self._known: dict[str, SchemaId] = {}
-        self._kept: dict[str, StoredSchema] = {
-            name.partition("/")[2]: found
-            for name, found in SCHEMAS.read_all(positions).items()
-            if name.startswith(f"{sink}/") and found.registry == told.identity
-        }
         self._asked: dict[str, Future[SchemaId]] = {}
+        self._asked_at = 0.0  # since when it was asked all the time
         self._retry_at = 0.0
         self._why: Outage | None = None
         self._said: set[str] = set()  # reasons that the log has, of this outage
         self._missing: set[str] = set()  # digests of what is waited for
         self._closed = runtime.event()
         self._changed: dict[str, _Changed] = {}  # by the schema's digest
+        self._lost: set[int] = set()  # ids that mean something else by now
+        patrol = IdPatrol(self._client, self._numbers, self._closed, self._lose)
+        runtime.start_thread(patrol.run, "registry-ids")
 
     def have(self, parts: Iterable[FramedPart]) -> bool:
         """Let records carry the ids of their schemas; False: some are not known yet.
@@ -117,22 +122,19 @@ class SchemaIds:
         nothing of those that come again.
         """
         changed = list(self._changed.values())  # other threads may add some meanwhile
-        if not changed:
+        if not (changed or self._lost):
             return
-        subject = min(one.schema.subject for one in changed)
-        entries: dict[str, object] = {}
-        for digest, kept in self._kept.items():
-            # each may be another one: one start is enough for all
-            entries |= SCHEMAS.of(f"{self._sink}/{digest}").entry(
-                replace(kept, doubted=True)
-            )
-        for one in changed:
-            entries |= self._entry(one.schema, one.found)
+        what = f"no longer what it had of id {min(self._lost, default=0)}"
+        if changed:
+            subject = min(one.schema.subject for one in changed)
+            what = f"another id for the schema of {subject!r}"
         self._disown()
-        self._positions.write(entries)  # behind that: else nobody would know
+        # behind that: else nobody would know; each of the others may be another one,
+        # too, and one start is enough for all
+        self._stored.replace((one.schema, one.found) for one in changed)
         raise Restart(
-            f"the registry has another id for the schema of {subject!r}: the "
-            "stream begins again with that, and leaves nothing out"
+            f"the registry has {what}: the stream begins again with what it has, and "
+            "leaves nothing out"
         )
 
     def _find(self, schema: SubjectSchema) -> bool:
@@ -142,11 +144,10 @@ class SchemaIds:
         if asked is None:
             if self._why is not None and self._use_kept(schema):
                 return True
-            if runtime.monotonic() >= self._retry_at:
-                self._asked[digest] = self._threads.submit(self._ask, schema)
+            self._begin(schema)
             return False
         if not asked.done():
-            return False
+            return self._silent and self._do_without(schema)
         del self._asked[digest]
         try:
             self._known[digest] = asked.result()
@@ -156,26 +157,50 @@ class SchemaIds:
         self._answered()
         return True
 
+    def _begin(self, schema: SubjectSchema) -> None:
+        """Ask for an id, unless many are asked for, or nobody answers."""
+        now = runtime.monotonic()
+        if now >= self._retry_at and len(self._asked) < _IN_TURN:
+            if not self._asked:
+                self._asked_at = now
+            self._asked[schema.digest] = self._threads.submit(self._ask, schema)
+
+    def _do_without(self, schema: SubjectSchema) -> bool:
+        """Use the kept id of what is asked for, if one is; say who is waited for."""
+        self._wait(
+            RegistryAway(
+                f"registry {self._client.where} has answered nothing for "
+                f"{_SILENT_S:.0f} s",
+                hint=RETRIED,
+            )
+        )
+        if not self._use_kept(schema):
+            return False
+        self._asked.pop(schema.digest).cancel()
+        return True
+
     def _use_kept(self, schema: SubjectSchema) -> bool:
         """Use the id that is kept, if one is; compare it once the registry answers."""
-        kept = self._kept.get(schema.digest)
+        kept = self._stored.find(schema)
         if kept is None:
             return False
         if kept.doubted:
-            self._positions.write(self._entry(schema, kept.known))
-            self._kept[schema.digest] = replace(kept, doubted=False)
+            self._stored.keep(schema, kept.known)
         self._known[schema.digest] = kept.known
         self._looker.submit(self._compare, schema)
         return True
 
+    @property
+    def _silent(self) -> bool:
+        """Return whether it has answered nothing for some time, though it was asked."""
+        heard_at = max(self._asked_at, self._client.heard_at)
+        return runtime.monotonic() - heard_at >= _SILENT_S
+
     def _ask(self, schema: SubjectSchema) -> SchemaId:
-        kept = self._kept.get(schema.digest)
+        kept = self._stored.find(schema)
         try:
-            try:
-                text = "" if kept is None else kept.text
-                found = self._registrar.id_of(schema, text)
-            except SchemaIncompatible as error:
-                found = self._elsewhere(schema, error)
+            with self._turns:
+                found = self._answer(schema, "" if kept is None else kept.text)
         except (RegistryAway, RegistryRefused):
             raise
         except WalstreamError as error:
@@ -189,8 +214,30 @@ class SchemaIds:
                 self._changed[schema.digest] = _Changed(schema, found)
                 return found
         if kept is None or kept.doubted:
-            self._positions.write(self._entry(schema, found))
+            self._stored.keep(schema, found)
         return found
+
+    def _answer(self, schema: SubjectSchema, text: str) -> SchemaId:
+        if self._closed.is_set():
+            raise RegistryAway("it is asked nothing more")
+        try:
+            return self._registrar.id_of(schema, text)
+        except SchemaIncompatible as error:
+            return self._elsewhere(schema, error)
+
+    def _numbers(self) -> list[int]:
+        """Return the ids that are in use; from any thread."""
+        return sorted({one.number for one in list(self._known.values())})
+
+    def _lose(self, number: int) -> None:
+        """Note an id that means something else by now; from any thread."""
+        _log.error(
+            "the registry has another schema, or none, of an id that is in use: it "
+            "was replaced or restored, and records may be read by another schema",
+            **{SINK: self._sink},
+            id=number,
+        )
+        self._lost.add(number)
 
     def _tell_missing(self, error: WalstreamError, kept: int) -> None:
         _log.warning(
@@ -242,11 +289,6 @@ class SchemaIds:
                 command=relax(self._told, schema.subject), then="walstream run"
             ),
         )
-
-    def _entry(self, schema: SubjectSchema, found: SchemaId) -> Mapping[str, object]:
-        where = schema.subject, self._told.identity
-        kept = StoredSchema(found.number, *where, text=found.text)
-        return document_of(self._sink, schema).entry(kept)
 
     def _compare(self, schema: SubjectSchema) -> None:
         """Look at a kept id that is in use, as soon as the registry answers."""

@@ -167,3 +167,44 @@ def test_what_the_client_does_not_take_is_a_clear_error(
 ) -> None:
     with pytest.raises(ConfigError):
         RegistryClient(Registry(url="https://localhost", client=properties))
+
+
+def test_a_subject_that_was_deleted_is_asked_for_anew(server: FaultyRegistry) -> None:
+    """The library keeps what was the first version once, and a schema's id."""
+    with client(server) as one:
+        one.id_of(SCHEMA)
+        assert one.version(SCHEMA.subject, 1) is not None
+        server.subjects.clear()
+        server.texts.clear()
+        other = SubjectSchema(SCHEMA.subject, SCHEMA.text.replace("A", "B"))
+        server.register(*(other.subject, other.text))
+        found = one.version(SCHEMA.subject, 1)
+        assert found is not None
+        assert found.text == other.text
+        assert one.id_of(SCHEMA) == 2
+
+
+@pytest.mark.parametrize("status", [409, 422, 404, 502])
+def test_a_page_of_a_proxy_refuses_no_schema(
+    server: FaultyRegistry, status: int
+) -> None:
+    server.faults.append((status, b"<html>no</html>", "text/html"))
+    with client(server) as one, pytest.raises(RegistryAway, match=f"HTTP {status}"):
+        one.id_of(SCHEMA)
+
+
+def test_it_knows_when_it_was_answered(server: FaultyRegistry) -> None:
+    with client(server) as one:
+        assert one.heard_at == 0.0
+        one.id_of(SCHEMA)
+        first = one.heard_at
+        assert first > 0.0
+        server.fail(403)  # an answer, too
+        with pytest.raises(RegistryRefused):
+            one.id_of(SCHEMA)
+        second = one.heard_at
+        assert second > first
+        server.stop()
+        with pytest.raises(RegistryAway):
+            one.id_of(SCHEMA)
+        assert one.heard_at == second

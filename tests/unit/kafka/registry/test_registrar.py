@@ -94,7 +94,7 @@ def test_numbers_come_from_the_versions_of_the_subject(
     assert registry.texts["v"][-1] == found.text
     again = registrar.id_of(shape("int32 b", "int32 c"))
     assert numbers(again) == {"b": 7, "c": 9}
-    assert registry.asked == 4  # each version once
+    assert registry.asked == 5  # each version once, and the latest whether it is that
 
 
 def test_a_schema_of_another_language_is_asked_for_as_it_is(
@@ -146,6 +146,20 @@ def test_a_subject_that_was_deleted_keeps_its_numbers(
     registry.deleted = {1, 2}
     found = registrar.id_of(shape("int32 a", "string c"))
     assert numbers(found) == {"a": 2, "c": 3}
+
+
+@pytest.mark.parametrize("more", [[], ["string z"]])
+def test_a_subject_that_was_deleted_for_good_has_the_numbers_of_its_new_versions(
+    registry: Registry, registrar: Registrar, more: list[str]
+) -> None:
+    """They have the same places as those of before: the first version is another."""
+    registrar.id_of(shape("int32 b", "int32 a"))
+    if more:
+        registrar.id_of(shape("int32 b", "int32 a", *more))
+    registry.texts["v"] = [f"{HEAD} optional int32 a = 1; optional int32 d = 2; }}"]
+    found = registrar.id_of(shape("int32 a", "int32 b"))
+    assert numbers(found) == {"a": 1, "b": 3}
+    assert "reserved 2;" in found.text
 
 
 def test_what_it_had_before_does_not_count_where_others_have_its_numbers(

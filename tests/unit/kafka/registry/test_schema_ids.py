@@ -1,6 +1,7 @@
 """Ids of a sink's schemas: asked without waiting, kept, compared."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from walstream.formats.encodings.avro import AvroEnvelope
 from walstream.formats.encodings.protobuf.envelope import ProtoEnvelope
 from walstream.formats.encodings.subject import FramedPart, SchemaId, SubjectSchema
 from walstream.formats.encodings.wire import head
-from walstream.kafka.registry.client import SubjectVersion
+from walstream.kafka.registry.client import RegisteredText, SubjectVersion
 from walstream.kafka.registry.commands import relax
 from walstream.kafka.registry.errors import (
     RegistryAway,
@@ -42,8 +43,13 @@ class Client:
         self.registered: list[str] = []
         self.released = threading.Event()
         self.released.set()
+        self.heard_at = 0.0
+        self.waits = 0
+        self.meanings: dict[int, str] = {}
+        self.where = "http://r:8081"
 
     def id_of(self, schema: SubjectSchema) -> int:
+        self.waits += 1
         self.released.wait(10)
         self.asked.append(schema.subject)
         self.registered.append(schema.text)
@@ -54,6 +60,10 @@ class Client:
 
     def latest(self, _subject: str) -> str | None:
         return None
+
+    def schema_of(self, number: int, *, anew: bool) -> RegisteredText:
+        assert anew
+        return RegisteredText("AVRO", self.meanings.get(number, "{}"))
 
     def lookup(self, schema: SubjectSchema) -> int:
         return self.id_of(schema)
@@ -300,6 +310,98 @@ def test_who_waits_is_told_whatever_is_asked_besides(ids: Ids) -> None:
     ids.client.answers = {}
     until(lambda: one.have([new]))
     assert one.outage is None
+
+
+def test_who_hangs_is_told_before_the_question_times_out(
+    ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.kafka.registry.schema_ids._SILENT_S", 0.2)
+    one, known, new = ids.start(), part(), part("u-value")
+    until(lambda: one.have([known]))
+    again = ids.start()
+    ids.client.released.clear()
+    with capture_logs() as logs:
+        until(lambda: again.have([known]))  # by the id that is kept
+        until(lambda: again.have([new]) or again.outage)
+    assert again.outage is not None
+    assert "has answered nothing" in again.outage.why
+    assert "pw" not in again.outage.why
+    assert [entry["event"] for entry in logs] == ["waiting for the schema registry"]
+    ids.client.released.set()
+    until(lambda: again.have([new]))
+    until(lambda: ids.client.asked.count("t-value") > 0)  # it is compared all the same
+    assert again.outage is None
+
+
+def test_who_answers_all_the_time_does_not_hang(
+    ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Questions wait in turn, of a source with thousands of tables."""
+    monkeypatch.setattr("walstream.kafka.registry.schema_ids._SILENT_S", 0.2)
+    one, asked = ids.start(), part()
+    ids.client.released.clear()
+    began = time.monotonic()
+    while time.monotonic() < began + 0.6:
+        ids.client.heard_at = time.monotonic()
+        assert not one.have([asked])
+        assert one.outage is None
+        time.sleep(0.01)
+    ids.client.released.set()
+    until(lambda: one.have([asked]))
+
+
+def test_what_another_worker_learns_meanwhile_is_known(ids: Ids) -> None:
+    """A detached sink's own one, whose state is copied when the sink is back."""
+    one = ids.start()
+    other = Ids()
+    theirs = other.start()
+    until(lambda: theirs.have([part()]))
+    ids.store.write(dict(other.store.tree("schemas")))
+    ids.client.answers["t-value"] = RegistryAway("away")
+    until(lambda: one.have([part()]))
+    other.close()
+
+
+def test_questions_are_asked_some_at_a_time(ids: Ids) -> None:
+    one = ids.start()
+    ids.client.released.clear()
+    every = [part(f"{number}-value") for number in range(400)]
+    assert not one.have(every)
+    until(lambda: ids.client.waits == 16)
+    ids.client.released.set()
+    until(lambda: len(ids.client.asked) == 256)
+    time.sleep(0.1)
+    assert len(ids.client.asked) == 256  # the others have not come in turn yet
+    until(lambda: one.have(every))
+    assert len(ids.client.asked) == 400
+
+
+def test_an_id_that_means_another_schema_begins_the_stream_again(
+    ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registry was restored beneath the stream."""
+    monkeypatch.setattr("walstream.kafka.registry.id_patrol._EVERY_S", 0.0)
+    monkeypatch.setattr("walstream.kafka.registry.id_patrol._ROUND_S", 0.01)
+    one = ids.start()
+    until(lambda: one.have([part()]))
+    time.sleep(0.1)
+    one.look()
+    ids.client.meanings[7] = "another"
+
+    def restarts() -> bool:
+        try:
+            one.look()
+        except Restart as error:
+            return "of id 7" in str(error)
+        return False
+
+    until(restarts)
+    assert ids.disowned == [[7]]
+    monkeypatch.undo()
+    again, asked = ids.start(), part()
+    ids.client.answers["t-value"] = 9
+    until(lambda: again.have([asked]))  # it is doubted by now: no other start
+    assert asked.writer.head == head(9)
 
 
 def test_numbers_are_kept_with_the_id(ids: Ids) -> None:
