@@ -1,5 +1,7 @@
 """Records of one schema in Avro, made of their JSON: those that are rare."""
 
+from typing import Any
+
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.encodings.avro import tree
 from walstream.formats.encodings.avro.schema_text import avro_schema
@@ -18,3 +20,7 @@ class AvroDocument:
     def write(self, payload: bytes) -> bytes:
         """Write a record whose JSON this is; raise ValueError for another type's."""
         return self.head + tree.document(self.schema, payload)
+
+    def write_value(self, value: Any) -> bytes:
+        """Write a record, as JSON has it, likewise."""
+        return self.head + tree.value_bytes(self.schema, value)
