@@ -29,9 +29,7 @@ def columns(**types: RowColumnType) -> tuple[RowColumn, ...]:
     return (key, *(RowColumn(name, one) for name, one in types.items()))
 
 
-def spec(
-    found: tuple[RowColumn, ...], encoding: str = "avro", **told: Any
-) -> RowSpec:
+def spec(found: tuple[RowColumn, ...], encoding: str = "avro", **told: Any) -> RowSpec:
     """Return a table `t` of the source `app`, whose key comes first."""
     adjust = "none" if encoding == "json_schema" else "avro"
     own: dict[str, Any] = {"adjust": adjust, "finite": encoding == "json_schema"}

@@ -17,7 +17,7 @@ from walstream.formats.debezium import connect
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.debezium.names import field_name, schema_name, topic
 from walstream.formats.debezium.options import Adjustment
-from walstream.formats.encodings.row.column import RowColumnType, RowColumn
+from walstream.formats.encodings.row.column import RowColumn, RowColumnType
 from walstream.formats.encodings.row.document import COLUMNS, FIELDS
 from walstream.formats.encodings.row.forms import ColumnForm, form_of
 
