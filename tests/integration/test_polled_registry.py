@@ -3,6 +3,9 @@
 One source writes both, so each row is compared with itself.
 """
 
+import json
+import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +13,16 @@ from typing import Any
 import pytest
 
 from consumer import RowMessage, SchemaRegistry, verify
+from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database
 from tests.support.oracles.registered import RegisteredReader
 from tests.support.oracles.topic_reader import Record
 from tests.support.programs.polled_source import SOURCE, Polled
 from tests.support.servers.apicurio import LocalRegistry
+from walstream.config import load
+from walstream.status.lookup.sources import look
+from walstream.status.model import SourceStatus
 
 TYPES = """
 CREATE TABLE typed (id bigint PRIMARY KEY, n int NOT NULL, "a b" numeric(6, 2),
@@ -98,5 +105,144 @@ def test_a_reader_gets_what_json_says(
             value, key = stranger.value_of(one), stranger.read(one.key)
             assert key == {"id": value["data"]["id"]}
             assert value["name"] == SOURCE
-        assert polled.said("schema") == []
+            if value["data"]["id"] == 1:  # each type holds its usual values
+                assert value["texts"] is None
     schemas.close()
+
+
+@pytest.mark.parametrize("encoding", ["avro", "protobuf"])
+def test_spark_is_given_ids(
+    encoding: str, database: Database, polled: Polled, registry: LocalRegistry
+) -> None:
+    database.execute(
+        "CREATE TABLE many (id int PRIMARY KEY, v text);"
+        "INSERT INTO many SELECT n, 'v' || n FROM generate_series(1, 12000) n"
+    )
+    polled.tables = {"public.many": {"parallelism": 2}}
+    polled.sink = {**polled.sink, "encoding": encoding}
+    polled.source = {}
+    with RegisteredReader(registry.url) as stranger, polled.reader(raw) as reader:
+        polled.once()
+        records = reader.count(12000)
+        rows = {stranger.value_of(one)["data"]["id"] for one in records}
+        assert rows == {*range(1, 12001)}
+        assert len({one.value[:5] for one in records}) == 1
+
+
+def test_columns_become_versions_and_what_does_not_fit_stops_its_table(
+    database: Database, polled: Polled, registry: LocalRegistry
+) -> None:
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1);"
+        "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u VALUES (1)"
+    )
+    polled.tables = {"public.t": {}, "public.u": {}}
+    polled.source = {}
+    own = {"url": registry.url, "compatibility": "BACKWARD"}
+    polled.sink = {**polled.sink, "encoding": "avro", "registry": own}
+    subject = f"{polled.prefix}enc.public.t-value"
+    with RegisteredReader(registry.url) as stranger, polled.reader(raw) as reader:
+        polled.once()
+        database.execute("ALTER TABLE t ADD w text; INSERT INTO t VALUES (2, 2, 'w')")
+        polled.once()
+        assert stranger.versions(subject) == 2
+        reader.count(3)
+
+        database.execute(
+            "ALTER TABLE t ALTER n TYPE text; INSERT INTO t VALUES (3, 'three', '');"
+            "INSERT INTO u VALUES (2)"
+        )
+        (refused,) = findings(polled, "schema-incompatible")
+        assert "field n was null or int and is null or string" in refused["what"]
+        done = polled.command("poll", "--once")
+        assert done.returncode == 3
+        assert "field n was null or int and is null or string" in done.stderr
+        reader.count(4)  # the other table's
+        told = polled.command("status")
+        assert told.returncode != 0
+        assert "curl -X PUT" in told.stdout
+
+        subprocess.run(
+            shlex.split(refused["repair"]["command"]), check=True, capture_output=True
+        )
+        assert findings(polled, "schema-incompatible") == []
+        polled.once()
+        rows = [stranger.value_of(one)["data"] for one in reader.count(5)]
+        assert [one for one in rows if "n" in one] == [
+            {"id": 1, "n": 1},
+            {"id": 2, "n": 2, "w": "w"},
+            {"id": 3, "n": "three", "w": ""},
+        ]
+        assert stranger.versions(subject) == 3
+
+
+def test_a_registry_that_is_away_holds_up_what_it_was_not_told(
+    database: Database, polled: Polled, own_registry: LocalRegistry
+) -> None:
+    """Also over a restart; and a change of the registry is told."""
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1);"
+        "CREATE TABLE late (id int PRIMARY KEY)"
+    )
+    polled.tables = {"public.t": {}, "public.late": {}}
+    polled.source = {}
+    told = {"encoding": "avro", "registry": {"url": own_registry.url}}
+    polled.sink = {**polled.sink, **told}
+    with polled.reader(raw) as reader:
+        polled.start().polling()
+        reader.count(1)
+        own_registry.kill()
+        database.execute("INSERT INTO t VALUES (2); INSERT INTO late VALUES (1)")
+        reader.count(2)
+        polled.until("waiting for the schema registry")
+        wait_until(lambda: status(polled).exit_code == 5, 20, "it is red")
+        said = " ".join(status(polled).problems)
+        assert "sink 'rows' waits for the schema registry" in said
+        assert polled.terminate() == 0
+
+        polled.start().polling()
+        database.execute("INSERT INTO t VALUES (3)")
+        reader.count(3)
+        assert {one.topic for one in reader.records} == {f"{polled.prefix}enc.public.t"}
+        own_registry.start()
+        reader.count(4)
+        wait_until(lambda: status(polled).exit_code == 0, 20, "it is well again")
+        with RegisteredReader(own_registry.url) as stranger:
+            for one in reader.records:
+                assert stranger.value_of(one)["data"]["id"] in {1, 2, 3}
+        assert polled.terminate() == 0
+
+
+def test_tail_shows_rows(
+    database: Database, polled: Polled, registry: LocalRegistry
+) -> None:
+    database.execute(TYPES)
+    polled.tables = {"public.typed": {}}
+    polled.sink = {**polled.sink, "encoding": "avro"}
+    polled.once()
+    shown = []
+    for form in ("enc", "json"):
+        topic = f"{polled.prefix}{form}.public.typed"
+        done = polled.command("tail", topic, "--from", "start", "--stop", "--json")
+        assert done.returncode == 0, done.stderr
+        shown.append([json.loads(line) for line in done.stdout.splitlines()])
+    ours, theirs = shown
+    assert len(ours) == len(theirs) == 3
+    for one, other in zip(ours, theirs, strict=True):
+        assert {k: v for k, v in one.items() if k not in AT} == {
+            k: v for k, v in other.items() if k not in AT
+        }
+
+
+AT = {"topic", "partition", "offset", "key"}
+
+
+def findings(polled: Polled, code: str) -> list[Any]:
+    report = json.loads(polled.command("check", "--json").stdout)
+    every = [one for source in report["sources"] for one in source["findings"]]
+    return [one for one in every if one["code"] == code]
+
+
+def status(polled: Polled) -> SourceStatus:
+    (found,) = look(load(polled.configuration, {})).sources
+    return found

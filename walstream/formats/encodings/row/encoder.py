@@ -33,8 +33,14 @@ class RegisteredRows:
             made.forms,
             made.required,
         )
-        self._value = self._language.document(made.value)
-        self._key = self._language.document(made.key)
+        try:
+            self._value = self._language.document(made.value)
+            self._key = self._language.document(made.key)
+        except ConfigError as error:
+            raise ConfigError(
+                f"table {table}: {error.args[0]}",
+                hint="name the columns to read in fields, without one of them",
+            ) from None
         self._key_field = made.fields[spec.key]
 
     def parts(self, subjects: Strategy, topic: str) -> tuple[FramedPart, ...]:
