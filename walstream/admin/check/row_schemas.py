@@ -10,7 +10,7 @@ from walstream.finding import Finding
 from walstream.formats.encodings.subject import SubjectSchema
 from walstream.sources.debezium_options import registry_of
 from walstream.sources.routers import Routers
-from walstream.sources.sql.inspection import DatabaseInspection
+from walstream.sources.sql.inspection import DatabaseInspection, TableInspection
 from walstream.sources.sql.topics import topics_of
 
 _STOPS: Final = "the table would not be polled"
@@ -39,11 +39,7 @@ def inspect(
 
 
 def _of_table(
-    routers: Routers,
-    name: str,
-    source: SqlSource,
-    sight: DatabaseInspection,
-    table: str,
+    routers: Routers, name: str, source: SqlSource, seen: TableInspection, table: str
 ) -> dict[str, list[SubjectSchema]]:
     from walstream.sources.sql.table_schemas import (  # noqa: PLC0415 - SQLAlchemy
         TableSchemas,
