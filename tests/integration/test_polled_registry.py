@@ -235,7 +235,7 @@ def test_tail_shows_rows(database: Database, polled: Polled) -> None:
         }
 
 
-AT = {"topic", "partition", "offset", "key"}
+AT = {"topic", "partition", "offset", "timestamp", "key"}
 
 
 def findings(polled: Polled, code: str) -> list[Any]:

@@ -41,6 +41,13 @@ DRIVEN_BY = {
         "integration/test_backfill.py: "
         "test_rows_of_before_and_changes_of_meanwhile_are_the_table"
     ),
+    "walstream/admin/check/row_schemas.py": (
+        "integration/test_polled_registry.py: "
+        "test_columns_become_versions_and_what_does_not_fit_stops_its_table"
+    ),
+    "walstream/formats/encodings/row/column.py": (
+        "unit/formats/encodings/row/test_encoder.py"
+    ),
     "walstream/admin/check/schemas.py": (
         "integration/test_registry.py: test_check_says_what_tables_would_register"
     ),

@@ -15,7 +15,7 @@ PartsBySink = Mapping[str, tuple[FramedPart, ...]]
 
 
 class TableSchemas:
-    """What a table's shape is in each sink; of one thread."""
+    """Schemas of a table's shape by sink; of one thread."""
 
     def __init__(
         self,

@@ -10,7 +10,6 @@ from typing import Any, Final
 import orjson
 
 from walstream.errors import WalstreamError
-from walstream.formats.debezium.connect_type import DATA, KAFKA, TIME
 from walstream.formats.debezium.connect_value import text_of
 from walstream.formats.plain import plain
 from walstream.formats.row import PolledRow, loads
@@ -22,6 +21,7 @@ FIELDS: Final = ("timestamp", "name", "table", "data", "hash", "texts")
 Read = Callable[[Any], Any]
 """Makes a value of the format `row` of one that is not null."""
 
+_DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 _DAYS: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - as columns without a zone have it
 _OTHER_SHAPE: Final = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
@@ -82,7 +82,7 @@ def _read_of(schema: Mapping[str, Any]) -> Read | None:
     if schema["type"] == "array":
         return _array(_read_of(schema["items"]))
     name = schema.get("name", "")
-    if name == f"{KAFKA}Decimal":
+    if name == _DECIMAL:
         return lambda value: text_of(value, schema)
     return _READS.get(name)
 
@@ -110,11 +110,11 @@ def _zoned(value: str) -> str:
 
 
 _READS: Final[Mapping[str, Read]] = {
-    f"{DATA}Json": loads,
-    f"{TIME}Date": _date,
-    f"{TIME}MicroTime": _time,
-    f"{TIME}MicroTimestamp": _timestamp,
-    f"{TIME}ZonedTimestamp": _zoned,
+    "io.debezium.data.Json": loads,
+    "io.debezium.time.Date": _date,
+    "io.debezium.time.MicroTime": _time,
+    "io.debezium.time.MicroTimestamp": _timestamp,
+    "io.debezium.time.ZonedTimestamp": _zoned,
 }
 
 
