@@ -15,6 +15,7 @@ import pytest
 from consumer import RowMessage, SchemaRegistry, verify
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.mariadb import Mariadb
 from tests.support.fixtures.postgres import Database
 from tests.support.oracles.registered import RegisteredReader
 from tests.support.oracles.topic_reader import Record
@@ -247,3 +248,48 @@ def findings(polled: Polled, code: str) -> list[Any]:
 def status(polled: Polled) -> SourceStatus:
     (found,) = look(load(polled.configuration, {})).sources
     return found
+
+
+ZERO = """
+CREATE TABLE zero (id BIGINT UNSIGNED PRIMARY KEY, u INT UNSIGNED NOT NULL,
+  at DATETIME NOT NULL, d DATE, t TIME, y YEAR, b BIT(4), s SET('a','b'), f FLOAT,
+  p DECIMAL(8,3), e ENUM('x','y'), ok BOOLEAN, j JSON,
+  big BIGINT UNSIGNED, v VARBINARY(4))
+"""
+ZEROS = """
+INSERT INTO zero VALUES
+  (1, 4294967295, '2020-01-02 03:04:05', '2020-02-29', '-838:59:59', 2020, b'1010',
+   'a,b', 0.1, 1.5, 'x', true, '{"a": [1]}', 1, x'00ff'),
+  (2, 0, '0000-00-00 00:00:00', '0000-00-00', '00:00:00', 0, b'0', '', -0.0, -0.001,
+   'y', false, '[]', 18446744073709551615, ''),
+  (3, 1, '9999-12-31 23:59:59', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+   NULL, NULL, NULL)
+"""
+
+
+@pytest.mark.parametrize("encoding", ["avro", "json_schema", "protobuf"])
+def test_what_a_type_does_not_hold_comes_back_from_mariadb(
+    encoding: str, mariadb_database: Mariadb, polled: Polled, registry: LocalRegistry
+) -> None:
+    mariadb_database.execute(ZERO)
+    mariadb_database.execute(ZEROS)
+    polled.dsn = mariadb_database.url
+    polled.tables = {"zero": {}}
+    polled.sink = {**polled.sink, "encoding": encoding}
+    schemas = SchemaRegistry({"url": registry.url})
+    with RegisteredReader(registry.url) as stranger, polled.reader(raw) as reader:
+        polled.once()
+        found, wanted = parted(reader.count(6))
+        ours = [RowMessage.of(one.value, schemas) for one in found]
+        theirs = {one.hash: one for one in (RowMessage.of(w.value) for w in wanted)}
+        assert len(ours) == len(theirs) == 3
+        for message in ours:
+            assert verify(message)
+            assert message.data == theirs[message.hash].data
+        values = [stranger.value_of(one) for one in found]
+        (zero,) = [one for one in values if one["data"]["id"] == 2]
+        assert zero["data"]["at"] == 0  # it is NOT NULL
+        assert zero["data"]["d"] is None
+        (usual,) = [one for one in values if one["data"]["id"] == 1]
+        assert usual["texts"] is None
+    schemas.close()
