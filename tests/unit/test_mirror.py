@@ -435,7 +435,6 @@ DRIVEN_BY = {
         "integration/test_polled_run.py: "
         "test_a_database_that_is_away_is_said_once_and_a_stop_ends_at_once"
     ),
-    "walstream/sources/sql/table_session.py": "fault/test_polling_schedules.py",
     "walstream/sources/sql/table_thread.py": (
         "integration/test_polled_tables.py: "
         "test_a_table_of_postgresql_that_is_locked_dropped_or_revoked_stops_no_other"

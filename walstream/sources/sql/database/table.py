@@ -131,7 +131,9 @@ def _wanted(
             select(literal_column("*")).select_from(everything).where(false())
         )
         # it knows hidden columns, and those whose type SQLAlchemy cannot read
-        names = list(connection.execute(statement).keys())
+        # SQLAlchemy keeps the columns of a statement that it has compiled once
+        afresh = connection.execute(statement, execution_options={"compiled_cache": {}})
+        names = list(afresh.keys())
         _must_exist([wish.primary_key], list({*names, *reflected}), wish)
         return names if wish.primary_key in names else [wish.primary_key, *names]
     names = list(wish.fields)
