@@ -71,32 +71,32 @@ def stay_away(seconds: float) -> None:
 def test_no_row_is_missing_over_kills_outages_and_columns(
     database: Mariadb, polled: Polled, own_registry: LocalRegistry
 ) -> None:
-    with polled.reader(raw) as reader, Load(database, "t", seed=3) as load:
-        polled.start().polling()
-        load.wait_for_more(200)
-        reader.until(bool)
-        own_registry.kill()  # what it knows flows on, also behind a kill
-        known = reader.ends()
-        load.wait_for_more(100)
-        polled.kill()
-        polled.start().polling()
-        wait_until(lambda: reader.ends() > known + 50, LONGEST_S, "rows flow on")
-
-        polled.kill()
+    with polled.reader(raw) as reader:
+        with Load(database, "t", seed=3) as load:
+            polled.start().polling()
+            load.wait_for_more(200)
+            reader.until(bool)
+            own_registry.kill()  # what it knows flows on, also behind a kill
+            known = reader.ends()
+            load.wait_for_more(100)
+            polled.kill()
+            polled.start().polling()
+            wait_until(lambda: reader.ends() > known + 50, LONGEST_S, "rows flow on")
+            polled.kill()
+        # no transaction is open: it would wait for those, and others for it
         database.execute("ALTER TABLE t ADD w DATE NOT NULL DEFAULT '2020-02-29'")
-        polled.start()
-        polled.until("waiting for the schema registry")
-        load.wait_for_more(100)
-        stay_away(AWAY_S)
-        polled.kill()
-        polled.start()
-        own_registry.start()
-        load.wait_for_more(100)
-        polled.polling()
-        load.wait_for_more(100)
-        polled.kill()
-        polled.start()
-        load.wait_for_more(100)
+        with Load(database, "t", seed=4) as load:
+            polled.start().until("waiting for the schema registry")
+            load.wait_for_more(100)
+            stay_away(AWAY_S)
+            polled.kill()
+            polled.start()
+            own_registry.start()
+            load.wait_for_more(100)
+            polled.polling()
+            polled.kill()
+            polled.start()
+            load.wait_for_more(100)
     there = {key for (key,) in database.fetch("SELECT id FROM t")}
     schemas = SchemaRegistry({"url": own_registry.url})
     found: list[RowMessage] = []

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry import Schema
 
 from consumer import RowMessage, SchemaRegistry, verify
 from tests.support.deadline import wait_until
@@ -293,3 +294,25 @@ def test_what_a_type_does_not_hold_comes_back_from_mariadb(
         (usual,) = [one for one in values if one["data"]["id"] == 1]
         assert usual["texts"] is None
     schemas.close()
+
+
+def test_a_registry_that_was_replaced_gives_other_ids(
+    database: Database, polled: Polled, own_registry: LocalRegistry
+) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    polled.tables = {"public.t": {}}
+    polled.source = {}
+    told = {"encoding": "avro", "registry": {"url": own_registry.url}}
+    polled.sink = {**polled.sink, **told}
+    with polled.reader(raw) as reader:
+        polled.once()
+        own_registry.anew()
+        with RegisteredReader(own_registry.url) as stranger:
+            other = Schema('{"type":"record","name":"Other","fields":[]}', "AVRO")
+            stranger.client.register_schema("other", other)
+            database.execute("INSERT INTO t VALUES (2)")
+            done = polled.once()
+            assert "the registry has another id for a schema" in done.stderr
+            first, second = reader.count(2)
+            assert first.value[:5] != second.value[:5]
+            assert stranger.value_of(second)["data"] == {"id": 2}
