@@ -44,7 +44,7 @@ class SchemaDocument(Protocol):
         """Write a record whose JSON this is; raise ValueError for another type's."""
 
     def write_value(self, value: Any) -> bytes:
-        """Write a record, as JSON has it, likewise."""
+        """Write a record of the schema, as JSON has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ class AvroDocument:
         """Raise ConfigError for the name of a field that Avro does not allow."""
         self.schema = schema
         self.schema_text = avro_schema(schema)
+        self._write = tree.writer_of(schema)
         self.head = b""
         """What stands before each record: the id that a registry gives to the text."""
 
@@ -22,5 +23,5 @@ class AvroDocument:
         return self.head + tree.document(self.schema, payload)
 
     def write_value(self, value: Any) -> bytes:
-        """Write a record, as JSON has it, likewise."""
-        return self.head + tree.value_bytes(self.schema, value)
+        """Write a record of the schema, as JSON has it."""
+        return self.head + self._write(value)

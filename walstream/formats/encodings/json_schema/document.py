@@ -22,5 +22,5 @@ class JsonSchemaDocument:
         return self.head + payload
 
     def write_value(self, value: Any) -> bytes:
-        """Write a record, as JSON has it."""
+        """Write a record of the schema, as JSON has it."""
         return self.head + orjson.dumps(value)

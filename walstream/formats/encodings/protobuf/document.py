@@ -35,7 +35,7 @@ class ProtoDocument:
         return self.head + self._plan.document(payload)
 
     def write_value(self, value: Any) -> bytes:
-        """Write a record, as JSON has it, likewise."""
+        """Write a record of the schema, as JSON has it."""
         if self._plan is None:
             raise WalstreamError("records in protobuf without numbers: a defect")
         return self.head + self._plan.body(value)

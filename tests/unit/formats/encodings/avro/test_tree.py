@@ -53,3 +53,27 @@ def test_a_value_is_written_by_its_schema(
 def test_another_types_value_is_refused(schema: Schema, payload: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         tree.document(schema, payload)
+
+
+def test_a_writer_that_is_made_once_writes_the_same() -> None:
+    inner = struct("I", ("f", Schema("double")), ("b", Schema("bytes")))
+    schema = struct(
+        "S",
+        ("n", Schema("int16")),
+        ("t", Schema("string", optional=True)),
+        ("a", array(Schema("int32", optional=True)).as_optional()),
+        ("m", Schema("map", keys=Schema("string"), values=Schema("boolean"))),
+        ("i", inner.as_optional()),
+    )
+    write = tree.writer_of(schema)
+    for value in (
+        {"n": -1, "t": None, "a": None, "m": {}, "i": None},
+        {
+            "n": 300,
+            "t": "é",
+            "a": [1, None],
+            "m": {"k": True},
+            "i": {"f": 1.5, "b": ""},
+        },
+    ):
+        assert write(value) == tree.value_bytes(schema, value)
