@@ -78,6 +78,9 @@ def _integer(bits: int) -> Fit:
     return fit
 
 
+_LONG: Final = _integer(63)
+
+
 def _double(value: Any) -> float | str:
     if type(value) is not float:
         raise ValueError
@@ -133,7 +136,7 @@ def _date(value: Any) -> int:
 
 def _time(value: Any) -> int:
     if type(value) is timedelta:  # MySQL's goes beyond a day, and below zero
-        return _micros(value)
+        return _LONG(_micros(value))  # 292,000 years, and no more
     if type(value) is time and value.tzinfo is None:
         minutes = value.hour * 60 + value.minute
         return (minutes * 60 + value.second) * _US + value.microsecond
@@ -181,7 +184,7 @@ _FORMS: Final[Mapping[ColumnKind, ColumnForm]] = {
     "double": ColumnForm(Schema("double"), _double, 0.0),
     "int16": ColumnForm(Schema("int16"), _integer(15), 0),
     "int32": ColumnForm(Schema("int32"), _integer(31), 0),
-    "int64": ColumnForm(Schema("int64"), _integer(63), 0),
+    "int64": ColumnForm(Schema("int64"), _LONG, 0),
     "json": _of_text(f"{DATA}Json", _json),
     "string": _of_text("", _text),
     "time": ColumnForm(connect.number("int64", f"{TIME}MicroTime"), _time, 0),

@@ -1,5 +1,7 @@
 """A value of JSON by its schema."""
 
+from typing import Any
+
 import pytest
 
 from walstream.formats.debezium.connect import Schema, array, struct, text
@@ -66,7 +68,7 @@ def test_a_writer_that_is_made_once_writes_the_same() -> None:
         ("i", inner.as_optional()),
     )
     write = tree.writer_of(schema)
-    for value in (
+    values: tuple[dict[str, Any], ...] = (
         {"n": -1, "t": None, "a": None, "m": {}, "i": None},
         {
             "n": 300,
@@ -75,5 +77,6 @@ def test_a_writer_that_is_made_once_writes_the_same() -> None:
             "m": {"k": True},
             "i": {"f": 1.5, "b": ""},
         },
-    ):
+    )
+    for value in values:
         assert write(value) == tree.value_bytes(schema, value)

@@ -42,6 +42,7 @@ def test_a_value_of_the_type(kind: ColumnKind, value: Any, expected: Any) -> Non
         ("int64", True),
         ("string", 5),
         ("time", time(0, 0, 1, tzinfo=UTC)),
+        ("time", timedelta(days=106_751_992)),
         ("timestamp", MOMENT.replace(tzinfo=UTC)),
         ("zoned", MOMENT),
     ],
