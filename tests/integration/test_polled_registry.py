@@ -202,6 +202,7 @@ def test_a_registry_that_is_away_holds_up_what_it_was_not_told(
         wait_until(lambda: status(polled).exit_code == 5, 20, "it is red")
         said = " ".join(status(polled).problems)
         assert "sink 'rows' waits for the schema registry" in said
+        assert [one.state for one in status(polled).sinks] == ["waiting"]
         assert polled.terminate() == 0
 
         polled.start().polling()

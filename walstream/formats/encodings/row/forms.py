@@ -136,7 +136,8 @@ def _date(value: Any) -> int:
 
 def _time(value: Any) -> int:
     if type(value) is timedelta:  # MySQL's goes beyond a day, and below zero
-        return _LONG(_micros(value))  # 292,000 years, and no more
+        found: int = _LONG(_micros(value))  # 292,000 years, and no more
+        return found
     if type(value) is time and value.tzinfo is None:
         minutes = value.hour * 60 + value.minute
         return (minutes * 60 + value.second) * _US + value.microsecond
