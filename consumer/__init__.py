@@ -32,6 +32,7 @@ from consumer.idempotent import IdempotentConsumer
 from consumer.metrics import Measure, Metrics
 from consumer.mirror import MirrorError, PostgresMirror, TransactionMirror
 from consumer.op import ConsumerRecord, Op
+from consumer.registry import SchemaRegistry
 from consumer.router import BasicRouter, IdempotentRouter
 from consumer.row_message import BadMessage, RowMessage, verify
 from consumer.state.row_keys import WholeRowsError
@@ -69,6 +70,7 @@ __all__ = [
     "PostgresMirror",
     "Retry",
     "RowMessage",
+    "SchemaRegistry",
     "SchemasRefused",
     "Seen",
     "SeenInLmdb",

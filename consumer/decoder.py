@@ -12,6 +12,7 @@ from walstream.formats.debezium.decode import EnvelopeDecoder, key_names
 from walstream.formats.debezium.options import UNAVAILABLE
 from walstream.formats.encodings.wire import schema_id
 from walstream.formats.op import OpEncoder, decode
+from walstream.formats.row import written
 
 _SOURCE_HEADER: Final = "walstream-source"
 _OP: Final = b'{"table_name":'  # how walstream begins one
@@ -81,6 +82,8 @@ class Decoder:
         if known.op is not None:
             op = known.op.read(document, known.op.key_columns(names))
             return RegisteredOp(op, record, has_units=known.op.has_units)
+        if known.row is not None:
+            raise WalstreamError("a polled row, and no op")
         found = self._envelopes.read_document(
             document, known.columns, names, _headers(record)
         )
@@ -102,7 +105,7 @@ class Decoder:
         """Return a record of a registry's schema as JSON; any other as it is.
 
         With `named`, the value has its schema's name, as Connect's converter has it. Of
-        the format `op` it is that format's own.
+        the formats `op` and `row` it is that format's own.
         Raises what `op_of` raises.
         """
         return record._replace(
@@ -114,11 +117,13 @@ class Decoder:
         number = schema_id(data)
         if data is None or number is None:
             return data
-        reader, _, op = self._known(number)
+        reader, _, op, row = self._known(number)
         document = reader.read(data)
         if op is not None:
             found = op.read(document)
             return OpEncoder(found.table).encode(found)
+        if row is not None:
+            return written(row.read(document))
         if named:
             schema = {"name": reader.schema.get("name", "")}
             document = {"schema": schema, "payload": document}

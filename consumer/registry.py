@@ -16,6 +16,7 @@ from walstream.errors import ConfigError, WalstreamError
 from walstream.formats.debezium.decode import Schemas, field_schemas
 from walstream.formats.encodings.op.document import OpDocument
 from walstream.formats.encodings.readers import PROTOBUF, SchemaReader, reader_of
+from walstream.formats.encodings.row.document import RowDocument
 from walstream.pipeline.backoff import Backoff
 from walstream.telemetry import runtime
 
@@ -38,11 +39,12 @@ _log = logging.getLogger(__name__)
 
 
 class KnownSchema(NamedTuple):
-    """The reader of one id, and what is behind it: an envelope's columns, or an op."""
+    """The reader of one id, and what is behind it: columns, an op, or a row."""
 
     reader: SchemaReader
     columns: Schemas
     op: OpDocument | None = None  # of the format `op`
+    row: RowDocument | None = None  # of the format `row`
 
 
 class SchemaRegistry:
@@ -143,6 +145,8 @@ class SchemaRegistry:
             return WalstreamError(f"{what}: {error.args[0]}")
         if OpDocument.is_of(reader.schema):
             return KnownSchema(reader, {}, OpDocument(reader.schema))
+        if RowDocument.is_of(reader.schema):
+            return KnownSchema(reader, {}, row=RowDocument(reader.schema))
         fields = reader.schema if "fields" in reader.schema else {"fields": ()}
         columns = field_schemas(fields)
         if kind == PROTOBUF and _lacks_nulls(reader):

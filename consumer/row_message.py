@@ -9,7 +9,10 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from consumer.errors import SchemasAway, SchemasRefused
+from consumer.registry import SchemaRegistry
 from walstream.errors import WalstreamError
+from walstream.formats.encodings.wire import schema_id
 from walstream.formats.row import PolledRow, decode, row_hash
 
 
@@ -22,10 +25,22 @@ class RowMessage(PolledRow):
     """One row of a polled table."""
 
     @classmethod
-    def of(cls, value: bytes | str) -> "RowMessage":
-        """Read a record's value; raise BadMessage for anything else."""
+    def of(
+        cls, value: bytes | str, registry: SchemaRegistry | None = None
+    ) -> "RowMessage":
+        """Read a record's value; raise BadMessage for anything else.
+
+        `registry` has the schemas of records in another encoding than JSON; it may be
+        away, or refuse: SchemasAway, SchemasRefused.
+        """
+        number = schema_id(value) if isinstance(value, bytes) else None
         try:
-            row = decode(value)
+            if number is None or isinstance(value, str):
+                row = decode(value)
+            else:
+                row = _registered(value, number, registry)
+        except (SchemasAway, SchemasRefused):
+            raise
         except WalstreamError as error:
             raise BadMessage(str(error)) from None
         return cls(row.timestamp, row.name, row.table, row.data, row.hash)
@@ -39,6 +54,20 @@ class RowMessage(PolledRow):
         """16 bytes that stand for (name, table, hash)."""
         named = json.dumps([self.name, self.table, self.hash]).encode()
         return hashlib.sha256(named).digest()[:16]
+
+
+def _registered(
+    value: bytes, number: int, registry: SchemaRegistry | None
+) -> PolledRow:
+    if registry is None:
+        raise WalstreamError(
+            "its schema is in a schema registry",
+            hint='give a SchemaRegistry({"url": "http://HOST:8081"}) as registry',
+        )
+    known = registry.schema(number)
+    if known.row is None:
+        raise WalstreamError("not a row record: another schema")
+    return known.row.read(known.reader.read(value))
 
 
 def verify(message: RowMessage | bytes | str) -> bool:

@@ -50,6 +50,7 @@ VENDORED: Final = {
     "walstream.formats.encodings.protobuf.schema_reader",
     "walstream.formats.encodings.protobuf.values",
     "walstream.formats.encodings.readers",
+    "walstream.formats.encodings.row.document",
     "walstream.formats.encodings.wire",
 }
 BOTH: Final = """

@@ -41,6 +41,13 @@ DRIVEN_BY = {
         "integration/test_backfill.py: "
         "test_rows_of_before_and_changes_of_meanwhile_are_the_table"
     ),
+    "walstream/admin/check/row_schemas.py": (
+        "integration/test_polled_registry.py: "
+        "test_columns_become_versions_and_what_does_not_fit_stops_its_table"
+    ),
+    "walstream/formats/encodings/row/column.py": (
+        "unit/formats/encodings/row/test_encoder.py"
+    ),
     "walstream/admin/check/schemas.py": (
         "integration/test_registry.py: test_check_says_what_tables_would_register"
     ),
@@ -425,7 +432,6 @@ DRIVEN_BY = {
         "integration/test_polled_run.py: "
         "test_a_database_that_is_away_is_said_once_and_a_stop_ends_at_once"
     ),
-    "walstream/sources/sql/table_session.py": "fault/test_polling_schedules.py",
     "walstream/sources/sql/table_thread.py": (
         "integration/test_polled_tables.py: "
         "test_a_table_of_postgresql_that_is_locked_dropped_or_revoked_stops_no_other"

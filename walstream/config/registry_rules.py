@@ -11,7 +11,7 @@ from walstream.config.registry import STOP, SUBJECT, Registry
 from walstream.config.sink import KafkaSinkConfig
 
 _SCHEMES: Final = frozenset({"http", "https"})
-_OP: Final = "op"
+_OWN_NAMES: Final = frozenset({"op", "row"})  # formats whose schemas need no options
 _UNCHECKED: Final = frozenset({"false", "0", ""})
 
 
@@ -26,15 +26,15 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
                 "it out",
             )
         return
-    if sink.format == _OP:
-        yield from _check_op(path, sink)
+    if sink.format in _OWN_NAMES:
+        yield from _check_key(path, sink)
         yield from _check_registry((*path, "registry"), sink.registry)
         return
     if sink.format not in FORMATS:
         yield Problem(
             (*path, "encoding"),
-            f'"{sink.encoding}" is of the formats "op", "debezium" and "debezium_row", '
-            f'and the sink has format "{sink.format}"',
+            f'"{sink.encoding}" is of the formats "op", "debezium", "debezium_row" and '
+            f'"row", and the sink has format "{sink.format}"',
         )
         return
     if sink.debezium.schemas:
@@ -52,7 +52,7 @@ def check_encoding(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
     yield from _check_registry((*path, "registry"), sink.registry)
 
 
-def _check_op(path: tuple[str, ...], sink: KafkaSinkConfig) -> Iterator[Problem]:
+def _check_key(path: tuple[str, ...], sink: KafkaSinkConfig) -> Iterator[Problem]:
     if sink.key != "json":
         yield Problem(
             (*path, "key"),

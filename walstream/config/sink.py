@@ -148,7 +148,7 @@ class KafkaSinkConfig(RoutedSink):
     )
     encoding: Encoding = Field(
         default="json",
-        description="Encoding of the formats op and debezium: json, or with the "
+        description="Encoding of the formats op, debezium and row: json, or with the "
         "schemas in a registry avro, json_schema, protobuf.",
     )
     registry: Registry = Field(

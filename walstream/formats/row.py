@@ -57,8 +57,8 @@ class RowEncoder:
             raise ValueError("two columns of one name")
         self._columns = tuple(columns)
         self._order = sorted(range(len(columns)), key=columns.__getitem__)
-        self._head = f',"name":{_compact(name)},"table":{_compact(table)},"data":'
-        keys = [_compact(column).replace("%", "%%") for column in columns]
+        self._head = f',"name":{compact(name)},"table":{compact(table)},"data":'
+        keys = [compact(column).replace("%", "%%") for column in columns]
         row = ",".join(f"{key}:%s" for key in keys)
         self._record = self._head.replace("%", "%%") + f'{{{row}}},"hash":"%s"}}'
         hashed = ", ".join(f"{keys[i]}: %s" for i in self._order)
@@ -75,14 +75,36 @@ class RowEncoder:
             return self._encode_mixed(rows, at)
         width = len(self._columns)
         columns = [texts[i::width] for i in range(width)]
-        sorted_columns = [columns[i] for i in self._order]
-        hashes = [
-            sha256(text.encode()).hexdigest()
-            for text in map(self._hashed.__mod__, zip(*sorted_columns, strict=True))
-        ]
+        hashes = self._hashes(columns)
         record = f'{{"timestamp":{float(at)!r}' + self._record
         rendered = map(record.__mod__, zip(*columns, hashes, strict=True))
         return [text.encode() for text in rendered]
+
+    def hashes(self, rows: Sequence[Sequence[object]]) -> list[str]:
+        """Return what `encode` writes as the rows' hashes."""
+        texts = self._texts(rows)
+        if texts is not None:
+            width = len(self._columns)
+            return self._hashes([texts[i::width] for i in range(width)])
+        rare = [not all(map(_is_flat, row)) for row in rows]
+        if not any(rare):
+            return [self._hash_rare(row) for row in rows]
+        flat = [row for row, is_rare in zip(rows, rare, strict=True) if not is_rare]
+        others = iter(self.hashes(flat))
+        return [
+            self._hash_rare(row) if is_rare else next(others)
+            for row, is_rare in zip(rows, rare, strict=True)
+        ]
+
+    def _hashes(self, columns: Sequence[Sequence[str]]) -> list[str]:
+        sorted_columns = [columns[i] for i in self._order]
+        return [
+            sha256(text.encode()).hexdigest()
+            for text in map(self._hashed.__mod__, zip(*sorted_columns, strict=True))
+        ]
+
+    def _hash_rare(self, values: Sequence[object]) -> str:
+        return row_hash(dict(zip(self._columns, map(plain, values), strict=True)))
 
     def _texts(self, rows: Sequence[Sequence[object]]) -> list[str] | None:
         """Render all values, row after row.
@@ -118,7 +140,7 @@ class RowEncoder:
         data = dict(zip(self._columns, map(plain, values), strict=True))
         digest = row_hash(data)
         head = f'{{"timestamp":{float(at)!r}{self._head}'
-        return f'{head}{_compact(data)},"hash":"{digest}"}}'.encode()
+        return f'{head}{compact(data)},"hash":"{digest}"}}'.encode()
 
 
 def _is_flat(value: object) -> bool:
@@ -138,13 +160,25 @@ def key(value: int) -> bytes:
     return b'["%d"]' % value
 
 
+def written(row: PolledRow) -> bytes:
+    """Write a record's value again, of what `decode` gives."""
+    fields = {
+        "timestamp": row.timestamp,
+        "name": row.name,
+        "table": row.table,
+        "data": row.data,
+        "hash": row.hash,
+    }
+    return compact(fields).encode()
+
+
 def decode(value: bytes | str) -> PolledRow:
     """Read one record's value back; raise WalstreamError for anything else.
 
     Unknown fields are ignored. Whether the hash is that of the data is not looked at.
     """
     try:
-        fields = _loads(value if isinstance(value, str) else value.decode())
+        fields = loads(value if isinstance(value, str) else value.decode())
         row = PolledRow(
             timestamp=fields["timestamp"],
             name=fields["name"],
@@ -176,9 +210,9 @@ def _finite(text: str) -> float:
     return number
 
 
-_compact: Final = json.JSONEncoder(separators=(",", ":")).encode
+compact: Final = json.JSONEncoder(separators=(",", ":")).encode
 _sorted: Final = json.JSONEncoder(sort_keys=True).encode
 _flat: Final = json.JSONEncoder(
     separators=(_ITEM, _PAIR), allow_nan=False, check_circular=False, default=plain
 ).encode
-_loads: Final = json.JSONDecoder(parse_constant=_number, parse_float=_finite).decode
+loads: Final = json.JSONDecoder(parse_constant=_number, parse_float=_finite).decode

@@ -63,6 +63,10 @@ class TableStatus:
         )
 
 
+def _is_of_others(sink: SinkReport) -> bool:
+    return sink.outage is not None and sink.outage.of != KAFKA
+
+
 def _time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
@@ -104,11 +108,17 @@ class PolledState:
         return ("stopped" if self.kept.tables else "new"), 0
 
     def _awaited(self, state: str) -> dict[str, SinkReport]:
-        """Return sinks whose brokers do not answer; once it polls, an error tells."""
-        if self.told is None or state != "starting":
+        """Return sinks whose brokers do not answer; once it polls, an error tells.
+
+        And at any time those whose registry does not.
+        """
+        if self.told is None:
             return {}
-        sinks = self.told.report.sinks.items()
-        return {name: sink for name, sink in sinks if sink.waiting}
+        return {
+            name: sink
+            for name, sink in self.told.report.sinks.items()
+            if sink.waiting and (state == "starting" or _is_of_others(sink))
+        }
 
     def problems(self, state: str) -> Iterator[str]:
         """Yield why it is red, the nearest cause first."""

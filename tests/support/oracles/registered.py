@@ -51,7 +51,7 @@ def _protobuf(text: str) -> Callable[[bytes], Any]:
     return read
 
 
-_READERS: Final = {"AVRO": _avro, "JSON": _json, "PROTOBUF": _protobuf}
+READERS: Final = {"AVRO": _avro, "JSON": _json, "PROTOBUF": _protobuf}
 
 
 class RegisteredReader:
@@ -76,7 +76,7 @@ class RegisteredReader:
         if number not in self._reads:
             schema = self.client.get_schema(number)
             assert schema.schema_str is not None
-            make = _READERS[schema.schema_type or "AVRO"]
+            make = READERS[schema.schema_type or "AVRO"]
             self._reads[number] = make(schema.schema_str)
         return self._reads[number](data[_HEAD:])
 

@@ -7,7 +7,7 @@ polled.start().polling()          # walstream run
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -69,8 +69,8 @@ class Polled(Walstream):
         assert done.returncode == 0, done.stderr
         return done
 
-    def reader(self) -> Reader:
-        return Reader(self.bootstrap, self.prefix, decode)
+    def reader(self, read: Callable[[Any], Any] = decode) -> Reader:
+        return Reader(self.bootstrap, self.prefix, read)
 
 
 def sql_source(url: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -38,6 +38,8 @@ AVRO = {"encoding": "avro", "registry": REGISTRY}
         ({**AVRO, "format": "op", "registry": {}}, "sinks.s.registry.url is missing"),
         ({**AVRO, "format": "op", "key": "pkey"}, "sinks.s.key has no effect"),
         ({**AVRO, "format": "event"}, "sinks.s.encoding"),
+        ({**AVRO, "format": "row"}, ""),
+        ({**AVRO, "format": "row", "registry": {}}, "sinks.s.registry.url is missing"),
         ({**AVRO, "encoding": "json_schema", "format": "op"}, ""),
         ({"encoding": "json_schema"}, "sinks.s.registry.url is missing"),
         ({"encoding": "avro"}, "sinks.s.registry.url is missing"),

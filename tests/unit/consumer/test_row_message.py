@@ -4,9 +4,19 @@ import json
 
 import pytest
 
+from consumer.decoder import Decoder
+from consumer.errors import SchemasAway
+from consumer.op import ConsumerRecord
+from consumer.registry import SchemaRegistry
 from consumer.row_message import BadMessage, RowMessage, verify
+from tests.support.loads import polled_row
+from tests.support.servers.faulty_registry import faulty_registry
+from walstream.errors import WalstreamError
+from walstream.formats.encodings.row.column import RowColumnType
+from walstream.formats.encodings.wire import HEAD, head
 from walstream.formats.row import row_hash
 
+TEXT = RowColumnType("string")
 # the literal message and the vectors of the format
 MESSAGE = (
     rb'{"timestamp":1795242889.1057744,"name":"processes","table":"processes",'
@@ -77,3 +87,41 @@ def test_name_table_and_hash_name_a_message() -> None:
 
 def test_no_value_shows_in_a_repr() -> None:
     assert "root" not in repr(RowMessage.of(MESSAGE))
+
+
+def test_a_row_of_a_registrys_schema_is_that_of_json() -> None:
+    rows = polled_row.made("avro", polled_row.spec(polled_row.columns(v=TEXT)))
+    (record,) = rows.write((3, "é"))
+    with pytest.raises(BadMessage, match="in a schema registry"):
+        RowMessage.of(record)
+    with faulty_registry() as server:
+        registry = SchemaRegistry({"url": server.url})
+        (number,) = [
+            server.register("s", one.text)
+            for one in rows.schemas.values()
+            if one.subject.endswith("value")
+        ]
+        other = server.register("k", '{"type":"record","name":"K","fields":[]}')
+        message = RowMessage.of(head(number) + record[HEAD:], registry)
+        with pytest.raises(BadMessage, match="another schema"):
+            RowMessage.of(head(other), registry)
+        value = head(number) + record[HEAD:]
+        found = Decoder(registry=registry).as_json(
+            ConsumerRecord("t", 0, 0, None, value)
+        )
+        with pytest.raises(WalstreamError, match="a polled row"):
+            Decoder(registry=registry).op_of(ConsumerRecord("t", 0, 0, None, value))
+        registry.close()
+    assert verify(message)
+    assert message.data == {"id": 3, "v": "é"}
+    assert found.value is not None
+    assert RowMessage.of(found.value) == message
+
+
+def test_a_registry_that_is_away_makes_no_message_bad() -> None:
+    with faulty_registry() as server:
+        url = server.url
+    registry = SchemaRegistry({"url": url})
+    with pytest.raises(SchemasAway):
+        RowMessage.of(head(1) + b"x", registry)
+    registry.close()

@@ -165,7 +165,7 @@ class _Checker:
         found = [
             *damage,
             *unroutable,
-            *polled_checks.inspect(self.config, source, kept),
+            *polled_checks.inspect(self.config, name, source, kept),
         ]
         for sink, config in routers.configs.items():
             wanted = WantedTopics(topics[sink], known.topics, polled=True)

@@ -29,8 +29,8 @@ from walstream.sources.routers import Routers
 from walstream.telemetry import runtime
 
 _AT_ONCE: Final = 16
-_STOPS: Final = "the stream would stop at the table's first change"
-_WAITS: Final = "the stream would wait at the first table that it does not know yet"
+_STOPS: Final = "walstream would stop at the table's first record"
+_WAITS: Final = "walstream would wait at the first table that it does not know yet"
 
 
 def inspect(
@@ -50,10 +50,7 @@ def inspect(
         return
     tables = _tables(source, captured)
     for name, told in registries.items():
-        try:
-            yield from _of_sink(told, list(_schemas(routers, name, tables)))
-        except WalstreamError as error:
-            yield Finding.waits(error, "registry", f"sink {name}", _WAITS)
+        yield from of_sink(name, told, list(_schemas(routers, name, tables)))
 
 
 def _tables(source: PostgresSource, captured: Iterable[TableFacts]) -> list[Table]:
@@ -96,7 +93,17 @@ def _schemas(
             yield part.schema
 
 
-def _of_sink(told: Registry, schemas: Sequence[SubjectSchema]) -> Iterator[Finding]:
+def of_sink(
+    name: str, told: Registry, schemas: Sequence[SubjectSchema]
+) -> Iterator[Finding]:
+    """Look up all schemas of a sink."""
+    try:
+        yield from _looked_up(told, schemas)
+    except WalstreamError as error:
+        yield Finding.waits(error, "registry", f"sink {name}", _WAITS)
+
+
+def _looked_up(told: Registry, schemas: Sequence[SubjectSchema]) -> Iterator[Finding]:
     """Look up all; raise what keeps from asking, be it the last question."""
     client = RegistryClient(told)
     look = partial(_look, client, Registrar(client), told)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from walstream.admin.check import row_schemas
 from walstream.config import Config, SqlSource
 from walstream.errors import (
     ConfigError,
@@ -22,7 +23,9 @@ from walstream.status.sql import StoredPolls, beyond_table
 _GRANT: Final = "GRANT "
 
 
-def inspect(config: Config, source: SqlSource, kept: StoredPolls) -> Iterator[Finding]:
+def inspect(
+    config: Config, name: str, source: SqlSource, kept: StoredPolls
+) -> Iterator[Finding]:
     """Look at this machine and at the database, in the order in which `run` does."""
     for code, error in prerequisites.on_this_machine(config):
         yield Finding.of(error, code, "spark", "rows are read by Spark")
@@ -31,13 +34,14 @@ def inspect(config: Config, source: SqlSource, kept: StoredPolls) -> Iterator[Fi
     sight = visit(source)
     if sight.problem is not None:
         yield _of_database(sight.problem)
-    for name, table in sight.tables.items():
+    for title, table in sight.tables.items():
         if table.problem is not None:
-            yield _of_table(table.problem, name)
-        known = kept.tables.get(name)
+            yield _of_table(table.problem, title)
+        known = kept.tables.get(title)
         position = known.key if known else None
-        if found := beyond_table(name, position, table.newest):
+        if found := beyond_table(title, position, table.newest):
             yield found
+    yield from row_schemas.inspect(Routers(config, name), name, source, sight)
     yield from _without_mark(source, sight)
 
 

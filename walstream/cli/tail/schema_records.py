@@ -10,8 +10,10 @@ from walstream.errors import WalstreamError
 from walstream.formats.debezium.position import HEADER
 from walstream.formats.encodings.op.document import OpDocument
 from walstream.formats.encodings.readers import SchemaReader, reader_of
+from walstream.formats.encodings.row.document import RowDocument
 from walstream.formats.encodings.wire import schema_id
 from walstream.formats.op import OpEncoder
+from walstream.formats.row import written
 from walstream.kafka.registry.errors import (
     RegistryAway,
     RegistryRefused,
@@ -38,6 +40,7 @@ class SchemaRecords:
         self._tell = tell
         self._readers: dict[int, SchemaReader | None] = {}
         self._ops: dict[int, OpDocument] = {}  # those of the format `op`
+        self._rows: dict[int, RowDocument] = {}  # those of the format `row`
         self._told: set[int] = set()
 
     def plain(self, record: TopicRecord) -> tuple[TopicRecord, bytes | None]:
@@ -51,7 +54,7 @@ class SchemaRecords:
         if key is record.key and value is record.value:
             return record, value
         if value is not None and value is named and value is not record.value:
-            # the format `op`, as in JSON: its value names it
+            # the format `op`, or `row`, as in JSON: its value names it
             headers = [one for one in record.headers if one[0] != HEADER]
             return replace(record, key=key, value=value, headers=headers), value
         return replace(record, key=key, value=value), named
@@ -65,8 +68,11 @@ class SchemaRecords:
             document: Any = reader.read(data)
             if number in self._ops:
                 op = self._ops[number].read(document)
-                written = OpEncoder(op.table).encode(op)
-                return written, written
+                text = OpEncoder(op.table).encode(op)
+                return text, text
+            if number in self._rows:
+                text = written(self._rows[number].read(document))
+                return text, text
             name = {"name": reader.schema.get("name", "")}
             named = orjson.dumps({"schema": name, "payload": document})
             return orjson.dumps(document), named
@@ -92,6 +98,8 @@ class SchemaRecords:
             made = reader_of(*schema_of(number))
             if OpDocument.is_of(made.schema):
                 self._ops[number] = OpDocument(made.schema)
+            elif RowDocument.is_of(made.schema):
+                self._rows[number] = RowDocument(made.schema)
         except (RegistryAway, RegistryRefused, SchemaUnregistered):
             raise
         except WalstreamError as error:

@@ -6,7 +6,7 @@ them is in `readers`, which consumers have without this.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from walstream.errors import ConfigError
 from walstream.formats.encodings.readers import AVRO, JSON_SCHEMA, PROTOBUF
@@ -42,6 +42,9 @@ class SchemaDocument(Protocol):
 
     def write(self, payload: bytes) -> bytes:
         """Write a record whose JSON this is; raise ValueError for another type's."""
+
+    def write_value(self, value: Any) -> bytes:
+        """Write a record of the schema, as JSON has it."""
 
 
 @dataclass(frozen=True, slots=True)

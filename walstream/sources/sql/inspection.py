@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from walstream.errors import WalstreamError
+
+if TYPE_CHECKING:  # SQLAlchemy
+    from walstream.sources.sql.database.shape import SqlTableShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +18,7 @@ class TableInspection:
     newest: int | None = None
     lacks_mark: str = ""  # why there is no low-water mark
     problem: WalstreamError | None = None
+    shape: "SqlTableShape | None" = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ def _see(database: Database, wish: TableSpec) -> TableInspection:
                 query.oldest(connection, shape),
                 query.newest(connection, shape),
                 marks.lacking,
+                shape=shape,
             )
     except WalstreamError as error:
         if error.retryable:  # of the database: the next table would wait for it, too

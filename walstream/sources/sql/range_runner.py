@@ -119,11 +119,14 @@ class Runner:
     def __init__(
         self,
         line: IdleConnections,
-        order: Callable[[Sequence[Range]], PollOrder],
+        order: Callable[[Sequence[Range]], PollOrder | None],
         ends: Ends,
         here: Here | None = None,
     ) -> None:
-        """Use `here` for a few rows; None: Spark runs all."""
+        """Use `here` for a few rows; None: Spark runs all.
+
+        `order` may wait for what tasks are given; None: an end came first.
+        """
         self._line = line
         self._order = order
         self._ends = ends
@@ -137,12 +140,15 @@ class Runner:
         """Run ranges; False: an end came first. Raises what ended them."""
         if self._ends.begin_nothing:
             return False
+        order = self._order(parts)
+        if order is None:
+            return False
         here = self._here
         if here is None or here.caution.left or any(p.rows is None for p in parts):
-            return self._run_by_spark(parts, on_done)
+            return self._run_by_spark(order, on_done)
         try:
             with here.caution:
-                task = self._order(parts).task(here.config, None)
+                task = order.task(here.config, None)
                 for part in parts:
                     on_done(task.here(part, self._check, here.senders))
         except _Cut:
@@ -155,11 +161,11 @@ class Runner:
             raise _Cut("the poll was cut short")
 
     def _run_by_spark(
-        self, parts: Sequence[Range], on_done: Callable[[ChunkDone], None]
+        self, order: PollOrder, on_done: Callable[[ChunkDone], None]
     ) -> bool:
         if self._driver is None:
             self._driver = self._line.take()
-        self._driver.order(self._order(parts))
+        self._driver.order(order)
         while not self._ends.cut:
             match self._driver.hear(_LOOK_EVERY_S):
                 case ChunkDone() as done:

@@ -39,6 +39,8 @@ from walstream.sources.sql.range_runner import (
     IdleConnections,
     Runner,
 )
+from walstream.sources.sql.row_schema_ids import RowSchemaIds, row_schema_ids
+from walstream.sources.sql.table_schemas import TableSchemas
 from walstream.sources.sql.table_session import TableSession
 from walstream.sources.sql.table_thread import TableHeld, TableThread
 from walstream.sources.sql.task import Range
@@ -80,6 +82,7 @@ class SqlRunner:
         self._line = IdleConnections(context.options.driver)
         self._senders = BulkProducerPool()
         self._topics: Mapping[str, Topics] = {}  # by sink
+        self._ids = RowSchemaIds({})
         self._tables: list[TableThread] = []
         self._kept: dict[str, TableReport] = {}  # told, before there are any
         self._meters = {table: PollMeter() for table in source.tables}
@@ -123,6 +126,10 @@ class SqlRunner:
             with self._database.session():
                 pass
             topics = self._find_topics(stack, named.values())
+            self._ids = row_schema_ids(
+                self._routers.configs, self._positions, self._topics
+            )
+            stack.callback(self._ids.close)
             # what they still send would come amid what is sent again
             if topics is None or not await_orphans(self._lock, self._stop):
                 return True
@@ -162,9 +169,18 @@ class SqlRunner:
         """Compose what polls one table; `named` are its topics, by sink."""
         rules = self._source.tables[name]
         targets = {sink: topics[sink].known[topic] for sink, topic in named.items()}
-        place = TableSession(self._database, wish_of(name, rules))
+        schemas = TableSchemas(
+            {sink: self._routers.configs[sink] for sink in named},
+            self._source.name_in_records(self._name),
+            name,
+            named,
+        )
+        place = TableSession(self._database, wish_of(name, rules), schemas.renew_s)
 
-        def order(parts: Sequence[Range]) -> PollOrder:
+        def order(parts: Sequence[Range]) -> PollOrder | None:
+            wanted = schemas.parts(place.shape)
+            if (ids := self._ids.of(wanted, lambda: ends.begin_nothing)) is None:
+                return None
             return PollOrder(
                 self._name,
                 name,
@@ -173,6 +189,7 @@ class SqlRunner:
                 parts,
                 str(self._lock),
                 rules.parallelism,
+                ids,
             )
 
         caution = Caution(self._lock.parent, name)
@@ -315,9 +332,15 @@ class SqlRunner:
         return PollReport(
             tables=told or self._kept,
             sinks={
-                name: SinkReport(waiting=one.away, outage=one.outage)
-                for name, one in self._topics.items()
+                name: self._report_of(name, one) for name, one in self._topics.items()
             },
+        )
+
+    def _report_of(self, sink: str, topics: Topics) -> SinkReport:
+        outage = self._ids.outage(sink)
+        return SinkReport(
+            waiting=topics.away or outage is not None,
+            outage=topics.outage or outage,
         )
 
     def counts(self) -> SourceCounts:

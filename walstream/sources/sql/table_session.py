@@ -10,14 +10,20 @@ from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.low_watermark import Mark, Marks
 from walstream.sources.sql.database.shape import SqlTableShape, TableSpec
 from walstream.sources.sql.database.table import look
+from walstream.telemetry import runtime
 
 
 class TableSession:
     """One table, and the database that it is in; it is looked at when it is needed."""
 
-    def __init__(self, database: Database, wish: TableSpec) -> None:
+    def __init__(
+        self, database: Database, wish: TableSpec, renew_s: float | None = None
+    ) -> None:
+        """Look at the table again after `renew_s`; None: only once it was forgotten."""
         self._database = database
         self._wish = wish
+        self._renew_s = renew_s
+        self._looked_at = 0.0
         self._found: tuple[SqlTableShape, Marks] | None = None
 
     @property
@@ -40,10 +46,21 @@ class TableSession:
     def connect(self) -> "Iterator[TableLook]":
         # none is kept open: a server that is being stopped waits for those
         with self._database.session() as connection:
-            if self._found is None:
+            found = self._found
+            if found is None or self._is_old:
                 shape = look(connection, self._wish)
-                self._found = shape, Marks(shape)
-            yield TableLook(connection, *self._found)
+                same = found is not None and found[0] == shape
+                marks = found[1] if found is not None and same else Marks(shape)
+                self._found = found = shape, marks
+                self._looked_at = runtime.monotonic()
+            yield TableLook(connection, *found)
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether columns may have come since."""
+        if self._renew_s is None:
+            return False
+        return runtime.monotonic() - self._looked_at > self._renew_s
 
     def reach(self) -> None:
         """Raise what keeps everybody from connecting."""

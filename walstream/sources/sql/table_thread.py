@@ -12,6 +12,7 @@ from walstream.errors import (
     HistoryError,
     PermissionLacking,
     RecordRefused,
+    Restart,
     StateDamaged,
     WalstreamError,
 )
@@ -192,7 +193,7 @@ class TableThread:
 
     def _judge(self, error: WalstreamError) -> WalstreamError:
         """Find whose error it is; raise it if it is not the table's own."""
-        if isinstance(error, StateDamaged):
+        if isinstance(error, StateDamaged | Restart):
             raise error
         if isinstance(error, RecordRefused | KeysRestarted):
             return error

@@ -15,7 +15,6 @@ from itertools import repeat
 from typing import Final
 
 from walstream.errors import RecordRefused, Transient, WalstreamError
-from walstream.formats import row as row_format
 from walstream.formats.row import RowEncoder
 from walstream.kafka.bulk_producer import Outgoing
 from walstream.kafka.bulk_producer_pool import OF_THIS_PROCESS, BulkProducerPool
@@ -23,6 +22,7 @@ from walstream.records.oversize import widen
 from walstream.records.partitioner import for_all
 from walstream.records.record_size import RECORD_OVERHEAD
 from walstream.sources.sql.intervals import Interval, missing
+from walstream.sources.sql.row_form import JsonRows, RowForm, RowWriter
 from walstream.sources.sql.table_reader import Block, TableReader
 from walstream.spark.leash import Leash
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkRefused
@@ -90,6 +90,7 @@ class RowTarget:
     limit: int  # bytes of a record
     partitioner: str
     advice: str = ""  # what takes a larger one; "": max.message.bytes
+    form: RowForm | None = None  # with its schemas' ids; None: JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,11 @@ class _Attempt:
         self._senders = senders
         self._began = runtime.perf_counter()
         self._read_s = 0.0
-        self._encoder = RowEncoder(task.source, task.table, task.reader.columns)
+        told = RowEncoder(task.source, task.table, task.reader.columns)
+        plain = JsonRows(told)  # of all sinks in JSON
+        self._writers = [
+            plain if one.form is None else one.form.writer(told) for one in task.targets
+        ]
         self._keys: list[int] = []
         self._bytes = 0
         self._refused: WalstreamError | None = None
@@ -163,8 +168,9 @@ class _Attempt:
 
     def run(self) -> RangeDone:
         try:
-            for target in self._task.targets:
-                self._outlets.append(_Outlet(target, self._senders, self._check))
+            for target, writer in zip(self._task.targets, self._writers, strict=True):
+                made = _Outlet(target, writer, self._senders, self._check)
+                self._outlets.append(made)
             for block in self._timed(self._blocks()):
                 self._check()
                 if not self._send(block):
@@ -198,25 +204,25 @@ class _Attempt:
         """Send rows; False: one of them was refused, and none after it was sent."""
         index = self._task.reader.key
         keys = [int(row[index]) for row in block]
-        values = self._encoder.encode(block, runtime.time())
-        key_texts = [row_format.key(key) for key in keys]
-        sizes = [
-            len(value) + len(key) + RECORD_OVERHEAD
-            for value, key in zip(values, key_texts, strict=True)
-        ]
-        room = min(outlet.target.limit for outlet in self._outlets)
-        count = len(values)
-        if max(sizes, default=0) > room:
-            count = next(at for at, size in enumerate(sizes) if size > room)
-            self._refused = self._refuse(keys[count], sizes[count], room)
+        at = runtime.time()
+        records = {one: one.write(block, keys, at) for one in set(self._writers)}
+        sizes = {one: _sizes(*found) for one, found in records.items()}
+        count = len(keys)
         for outlet in self._outlets:
+            wide, room = sizes[outlet.writer], outlet.target.limit
+            if max(wide[:count], default=0) > room:
+                count = next(at for at, size in enumerate(wide) if size > room)
+                self._refused = self._refuse(keys[count], wide[count], outlet.target)
+        for outlet in self._outlets:
+            values, key_texts = records[outlet.writer]
             outlet.send(values[:count], key_texts[:count])
+            total = sum(sizes[outlet.writer][:count])
+            self._bytes += total - count * RECORD_OVERHEAD
         self._keys += keys[:count]
-        self._bytes += sum(sizes[:count]) - count * RECORD_OVERHEAD
         return self._refused is None
 
-    def _refuse(self, key: int, size: int, room: int) -> RecordRefused:
-        narrow = next(o.target for o in self._outlets if o.target.limit == room)
+    def _refuse(self, key: int, size: int, narrow: RowTarget) -> RecordRefused:
+        room = narrow.limit
         return RecordRefused(
             f"the row with key {key} of table {self._task.table!r} has {size} bytes,"
             f" topic {narrow.topic!r} takes {room}",
@@ -228,7 +234,7 @@ class _Attempt:
         done = RangeDone(
             number=self._part.number,
             rows=len(keys),
-            bytes=self._bytes * len(self._outlets),
+            bytes=self._bytes,
             refused=self._refused,
             read_s=self._read_s,
             publish_s=runtime.perf_counter() - self._began - self._read_s,
@@ -245,9 +251,14 @@ class _Outlet:
     """The records of one range for one sink."""
 
     def __init__(
-        self, target: RowTarget, senders: BulkProducerPool, check: Callable[[], None]
+        self,
+        target: RowTarget,
+        writer: RowWriter,
+        senders: BulkProducerPool,
+        check: Callable[[], None],
     ) -> None:
         self.target = target
+        self.writer = writer
         self.sender = senders.take(target.outgoing, target.topic, check)
         self._partitions = for_all(target.partitioner)
 
@@ -266,6 +277,13 @@ class _Outlet:
             except (BufferError, KeyError):
                 sender.send(topic, value, key, partition)
         sender.sent += len(values)
+
+
+def _sizes(values: Sequence[bytes], keys: Sequence[bytes]) -> list[int]:
+    return [
+        len(value) + len(key) + RECORD_OVERHEAD
+        for value, key in zip(values, keys, strict=True)
+    ]
 
 
 def _nothing() -> None:

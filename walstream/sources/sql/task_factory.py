@@ -1,7 +1,8 @@
 """Job of a poll for the driver: ranges of one table, and the targets of their rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from walstream.config import Config, KafkaSinkConfig, SqlSource
 from walstream.errors import ConfigError
@@ -10,9 +11,13 @@ from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic import Topic
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.shape import SqlTableShape
+from walstream.sources.sql.row_form import row_form
 from walstream.sources.sql.table_reader import TableReader
 from walstream.sources.sql.task import PollTask, Range, RowTarget
 from walstream.spark.leash import Leash
+
+if TYPE_CHECKING:
+    from walstream.sources.sql.row_schema_ids import IdsBySink
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class PollOrder:
     chunks: Sequence[Range]
     lock: str
     at_once: int
+    ids: "IdsBySink" = field(default_factory=dict, repr=False)  # of records' schemas
 
     @property
     def in_process(self) -> bool:
@@ -36,11 +42,15 @@ class PollOrder:
         source = config.sources[self.source]
         if not isinstance(source, SqlSource):
             raise ConfigError(f"source {self.source!r} is not a sql source")
+        named = source.name_in_records(self.source)
         targets = []
         for name, topic in self.topics.items():
             sink = config.sinks[name]
             if isinstance(sink, KafkaSinkConfig):
                 properties = {**BULK, **sink.producer}
+                form = row_form(sink, named, self.table, topic.name, self.shape)
+                if form is not None:
+                    form = replace(form, ids=self.ids.get(name, {}))
                 targets.append(
                     RowTarget(
                         Outgoing(
@@ -52,10 +62,11 @@ class PollOrder:
                         topic.limit,
                         sink.partitioner,
                         topic.advice,
+                        form,
                     )
                 )
         return PollTask(
-            source.name_in_records(self.source),
+            named,
             self.table,
             TableReader(Database(source.url), self.shape),
             tuple(targets),

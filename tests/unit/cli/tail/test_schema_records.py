@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.loads import registered_op
+from tests.support.loads import polled_row, registered_op
 from tests.support.oracles.debezium_avro import converted
 from tests.support.oracles.every_type import documents
 from walstream.cli.tail.change import Change, read
@@ -15,7 +15,8 @@ from walstream.cli.tail.content import ContentKind, Format
 from walstream.cli.tail.json_lines import document
 from walstream.cli.tail.schema_records import SchemaRecords
 from walstream.formats.encodings.avro.op import AvroOp
-from walstream.formats.encodings.wire import head
+from walstream.formats.encodings.row.column import RowColumnType
+from walstream.formats.encodings.wire import HEAD, head
 from walstream.kafka.registry.errors import RegistryAway, SchemaUnregistered
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.op import Kind
@@ -47,6 +48,17 @@ class Registry:
 
 
 FOUND: dict[str, Any] = converted()
+
+
+def test_the_format_row_is_shown_as_row() -> None:
+    text = RowColumnType("string")
+    rows = polled_row.made("avro", polled_row.spec(polled_row.columns(v=text)))
+    (key, value) = (one.text for one in rows.schemas.values())
+    registry = Registry(key, value)
+    (written,) = rows.write((3, "x"))
+    plain, named = registry.records.plain(record(head(1) + written[HEAD:]))
+    assert plain.value == named == rows.hashes.encode([(3, "x")], polled_row.AT)[0]
+    assert read(plain, named).content.format is Format.ROW
 
 
 def test_the_format_op_is_shown_as_op() -> None:

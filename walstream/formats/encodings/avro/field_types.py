@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import orjson
 
-_ROWS: Final = frozenset({"before", "after", "old", "new"})
+_ROWS: Final = frozenset({"before", "after", "old", "new", "data"})
 
 
 def avro_fields(text: str) -> dict[str, tuple[str, bool]]:

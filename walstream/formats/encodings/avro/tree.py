@@ -5,6 +5,7 @@ no writer of their own in `columns`.
 """
 
 from binascii import a2b_base64
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -20,6 +21,8 @@ from walstream.formats.encodings.avro.primitive import (
     TURNED_VALUE,
     VALUE,
 )
+
+Write = Callable[[Any], bytes]
 
 _BITS: Final = {"int16": 15, "int32": 31, "int64": 63}
 _SPECIAL: Final = frozenset({'"NaN"', '"Infinity"', '"-Infinity"'})
@@ -63,6 +66,43 @@ def value_bytes(schema: Schema, value: Any) -> bytes:
             raise ValueError("not a value")
         return null
     return before + plain_bytes(schema, value)
+
+
+def writer_of(schema: Schema) -> Write:
+    """Return what `value_bytes` does for a schema, made once for many values.
+
+    The value has to be one of the schema.
+    """
+    before, null = branches(schema)
+    plain = _plain_writer(schema)
+    if not null:
+        return plain
+
+    def write(value: Any) -> bytes:
+        return null if value is None else before + plain(value)
+
+    return write
+
+
+def _plain_writer(schema: Schema) -> Write:
+    kind, items = schema.type, schema.items
+    if kind == "struct":
+        return _struct_writer([(name, writer_of(one)) for name, one in schema.fields])
+    if items is not None:
+        of_item = writer_of(items)
+        return lambda value: block([of_item(one) for one in value])
+    if kind in _BITS:
+        return lambda value: integer(kind, value)
+    if kind == "string":
+        return primitive.text
+    return lambda value: plain_bytes(schema, value)
+
+
+def _struct_writer(fields: list[tuple[str, Write]]) -> Write:
+    def write(value: Any) -> bytes:
+        return b"".join([of_field(value[name]) for name, of_field in fields])
+
+    return write
 
 
 def plain_bytes(schema: Schema, value: Any) -> bytes:

@@ -1,5 +1,9 @@
 """Records of one schema in JSON, behind its id: those that are rare."""
 
+from typing import Any
+
+import orjson
+
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.encodings.json_schema.schema_text import json_schema
 
@@ -16,3 +20,7 @@ class JsonSchemaDocument:
     def write(self, payload: bytes) -> bytes:
         """Write a record whose JSON this is."""
         return self.head + payload
+
+    def write_value(self, value: Any) -> bytes:
+        """Write a record of the schema, as JSON has it."""
+        return self.head + orjson.dumps(value)

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from walstream.formats.encodings.json_schema.schema_reader import Told, parsed
 
-_ROWS: Final = ("after", "before", "new", "old")
+_ROWS: Final = ("after", "before", "new", "old", "data")
 
 
 def json_schema_fields(text: str) -> dict[str, tuple[str, bool]]:

@@ -1,5 +1,7 @@
 """Records of one schema in protobuf, made of their JSON: those that are rare."""
 
+from typing import Any
+
 from walstream.errors import WalstreamError
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.encodings.protobuf.plan import StructPlan
@@ -31,3 +33,9 @@ class ProtoDocument:
         if self._plan is None:
             raise WalstreamError("records in protobuf without numbers: a defect")
         return self.head + self._plan.document(payload)
+
+    def write_value(self, value: Any) -> bytes:
+        """Write a record of the schema, as JSON has it."""
+        if self._plan is None:
+            raise WalstreamError("records in protobuf without numbers: a defect")
+        return self.head + self._plan.body(value)

@@ -5,7 +5,7 @@ from typing import Final
 from walstream.formats.encodings.protobuf.message import ProtoMessage
 from walstream.formats.encodings.protobuf.schema_reader import BadProto, parsed_proto
 
-_ROWS: Final = ("after", "before", "new", "old")
+_ROWS: Final = ("after", "before", "new", "old", "data")
 
 
 def proto_fields(text: str) -> dict[str, tuple[str, bool]]:

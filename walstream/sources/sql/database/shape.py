@@ -24,6 +24,7 @@ class SqlColumn:
     name: str
     kind: str  # its type as SQLAlchemy calls it: "BIGINT"
     type: Type = field(compare=False, repr=False)
+    nullable: bool = field(default=True, compare=False)  # as the catalog says
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class SqlTableShape:
     table: str
     key: SqlColumn
     columns: tuple[SqlColumn, ...]  # as selected; the key is one of them
+    dialect: str = ""  # SQLAlchemy's name of the engine
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -54,13 +54,16 @@ def look(connection: Connection, wish: TableSpec) -> SqlTableShape:
             warnings.simplefilter("ignore", SAWarning)  # of types that it does not know
             reflected = _reflected(inspector, wish, schema, name)
             wanted = _wanted(connection, wish, (schema, name), reflected)
-            key = reflected.get(wish.primary_key)
-            check_key(connection, inspector, wish, (schema, name), key)
+            place = schema, name
+            found = reflected.get(wish.primary_key)
+            check_key(connection, inspector, wish, place, found)
     except DBAPIError as error:
         raise _refused(connection, error, wish, (schema, name)) from None
     columns = {one: _column(one, reflected.get(one)) for one in wanted}
     values = tuple(columns.values())
-    return SqlTableShape(wish.name, schema, name, columns[wish.primary_key], values)
+    engine = connection.dialect.name
+    key = columns[wish.primary_key]
+    return SqlTableShape(wish.name, schema, name, key, values, engine)
 
 
 def _find(
@@ -128,7 +131,9 @@ def _wanted(
             select(literal_column("*")).select_from(everything).where(false())
         )
         # it knows hidden columns, and those whose type SQLAlchemy cannot read
-        names = list(connection.execute(statement).keys())
+        # SQLAlchemy keeps the columns of a statement that it has compiled once
+        afresh = connection.execute(statement, execution_options={"compiled_cache": {}})
+        names = list(afresh.keys())
         _must_exist([wish.primary_key], list({*names, *reflected}), wish)
         return names if wish.primary_key in names else [wish.primary_key, *names]
     names = list(wish.fields)
@@ -155,7 +160,9 @@ def _must_exist(names: Sequence[str], there: Sequence[str], wish: TableSpec) -> 
 def _column(name: str, reflected: ReflectedColumn | None) -> SqlColumn:
     kind: Type = reflected["type"] if reflected is not None else NullType()
     unknown = isinstance(kind, NullType)
-    return SqlColumn(name, _UNKNOWN if unknown else type(kind).__name__, kind)
+    nullable = reflected is None or reflected["nullable"]
+    shown = _UNKNOWN if unknown else type(kind).__name__
+    return SqlColumn(name, shown, kind, nullable)
 
 
 def _near(name: str, there: Sequence[str]) -> str:

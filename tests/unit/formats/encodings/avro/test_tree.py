@@ -1,5 +1,7 @@
 """A value of JSON by its schema."""
 
+from typing import Any
+
 import pytest
 
 from walstream.formats.debezium.connect import Schema, array, struct, text
@@ -53,3 +55,28 @@ def test_a_value_is_written_by_its_schema(
 def test_another_types_value_is_refused(schema: Schema, payload: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         tree.document(schema, payload)
+
+
+def test_a_writer_that_is_made_once_writes_the_same() -> None:
+    inner = struct("I", ("f", Schema("double")), ("b", Schema("bytes")))
+    schema = struct(
+        "S",
+        ("n", Schema("int16")),
+        ("t", Schema("string", optional=True)),
+        ("a", array(Schema("int32", optional=True)).as_optional()),
+        ("m", Schema("map", keys=Schema("string"), values=Schema("boolean"))),
+        ("i", inner.as_optional()),
+    )
+    write = tree.writer_of(schema)
+    values: tuple[dict[str, Any], ...] = (
+        {"n": -1, "t": None, "a": None, "m": {}, "i": None},
+        {
+            "n": 300,
+            "t": "é",
+            "a": [1, None],
+            "m": {"k": True},
+            "i": {"f": 1.5, "b": ""},
+        },
+    )
+    for value in values:
+        assert write(value) == tree.value_bytes(schema, value)
