@@ -14,6 +14,7 @@ _FEWEST: Final = 1000  # records in the queue; fewer fill no batch
 # milliseconds for each of a sink's several producers: librdkafka sends one partition a
 # request, and each of many gets little at a time
 _LINGER_EACH: Final = 60
+_LINGER_BRIEF: Final = 10  # of records that may be given up
 _LINGERS: Final = frozenset({"linger.ms", "queue.buffering.max.ms"})
 _TIMEOUTS: Final = frozenset({"message.timeout.ms", "delivery.timeout.ms"})
 _DEFAULTS: Final[ClientProperties] = {
@@ -132,6 +133,8 @@ def producer_properties(
     all its records, so no batch may be larger than the smallest max.message.bytes.
     """
     properties = {**_DEFAULTS, **given}
+    if given.keys() & _TIMEOUTS and hurries(given):
+        properties["linger.ms"] = _LINGER_BRIEF  # librdkafka wants it below those
     if not _is_true(properties["enable.idempotence"]):
         properties.pop("enable.gapless.guarantee")
     properties.setdefault("message.max.bytes", _LARGEST)

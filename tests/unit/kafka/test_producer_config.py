@@ -155,6 +155,8 @@ def test_producers_of_one_sink_divide_its_queue() -> None:
         for one in (alone, split_queue({}, 2), split_queue({}, 10))
     ]
     assert lingers == sorted(set(lingers))
+    brief = producer_properties({"message.timeout.ms": 20}, MIB, MIB)
+    assert whole_number(brief, "linger.ms") < 20
     whole = whole_number(split_queue({}, 1), "queue.buffering.max.kbytes")
     assert made["queue.buffering.max.kbytes"] == whole // 10
 

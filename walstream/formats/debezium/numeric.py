@@ -3,12 +3,9 @@
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, DecimalException
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from walstream.formats.debezium.float_text import python_float
-
-if TYPE_CHECKING:  # a number of the machine, where this is compiled; else an int
-    from mypy_extensions import i64
 
 Render = Callable[[str], str]
 Lost = Callable[[str], None]
@@ -51,7 +48,7 @@ def base64(number: int) -> str:
     return b2a_base64(raw, newline=False).decode()
 
 
-def _small(number: "i64") -> str:
+def _small(number: int) -> str:
     """Write one of at most six bytes, twelve bits at a time."""
     if number < 1 << 23:
         if number < 1 << 7:
