@@ -63,10 +63,6 @@ DRIVEN_BY = {
     "walstream/kafka/transaction_batch.py": (
         "integration/test_transactional.py: test_a_transaction_in_parts_is_there_once"
     ),
-    "walstream/kafka/transaction_start.py": (
-        "fault/test_open_transactions.py: "
-        "test_an_open_transaction_is_ended_of_whichever_producer"
-    ),
     "walstream/kafka/transaction_plan.py": "unit/kafka/test_transaction_position.py",
     "walstream/kafka/transaction_check.py": (
         "integration/test_check_kafka_rights.py: "

@@ -43,6 +43,10 @@ class PositionBook(Protocol):
     @property
     def plan(self) -> TransactionPlan: ...
 
+    @property
+    def repeats(self) -> bool:
+        """Return whether it may be given ops again that were sent before."""
+
     def covered(self, value: bytes | None, /) -> tuple[Lsn, int]:
         """Return the name of an op: all up to it is delivered; (0, -1): nobody knows.
 

@@ -144,6 +144,11 @@ class DeliveredTransactions:
         self._first: Lsn = NEVER  # the first transaction that was left out
         self._last: TransactionPosition | None = None
 
+    @property
+    def repeats(self) -> bool:
+        """Return whether it may be given what was sent before."""
+        return self._place.repeats
+
     def covered(self, value: bytes | None) -> tuple[Lsn, int]:
         """Return the name up to which all ops are delivered; others come again.
 

@@ -51,7 +51,7 @@ class TransactionStart:
         book, plan = self._book, self._book.plan
         unmarked = UnmarkedRecords(self._client, coordinator)
         where = self._client, plan.topic, plan.key, coordinator.is_stopped
-        if plan.others:  # else one of them may be alive, or nothing has names
+        if book.repeats:  # else all that was open is of a stream that ended
             unmarked.keep(_of_ops(written(), plan.topic), lambda: self._covered(where))
         others = [successor(self._given, name) for name in plan.others]
         for other in others:

@@ -277,3 +277,8 @@ def test_a_position_that_does_not_count_covers_nothing() -> None:
     replayed = delivered(replay=ReplayMark("new"))
     assert replayed.covered(at(60, replay="old").encode()) == (50, -1)
     assert replayed.covered(at(60, replay="new").encode()) == (60, LAST_SEQ_ID)
+
+
+def test_a_stream_that_creates_its_slot_repeats_nothing() -> None:
+    assert delivered().repeats
+    assert not delivered(repeats=False).repeats

@@ -64,6 +64,11 @@ class CopiedRecords:
         self.until = 0  # records below are there
         self._last = b""
 
+    @property
+    def repeats(self) -> bool:
+        """Return False: no op of it is known by its name."""
+        return False
+
     def covered(self, _value: bytes | None) -> tuple[Lsn, int]:
         """Return none: offsets name these records."""
         return 0, -1
