@@ -26,7 +26,7 @@ class Registrar:
 
     def __init__(self, client: RegistryClient) -> None:
         self._client = client
-        self._versions: dict[tuple[str, int], SubjectVersion | None] = {}
+        self._versions: dict[str, dict[int, SubjectVersion | None]] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
 
@@ -118,27 +118,26 @@ class Registrar:
         A subject that was deleted for good begins again with the first, whoever
         registers that.
         """
-        seen = [number for name, number in self._versions if name == subject]
+        seen = self._versions.get(subject)
         if not seen:
             return
-        is_other = not {*live, *every}.issuperset(seen)
-        if live and (subject, live[-1]) in self._versions:
+        is_other = not {*live, *every}.issuperset(seen.copy())
+        if live and live[-1] in seen:
             latest = self._client.version(subject, live[-1])
-            is_other |= self._versions[subject, live[-1]] != latest
+            is_other |= seen[live[-1]] != latest
         if is_other:
-            for number in seen:
-                del self._versions[subject, number]
+            self._versions[subject] = {}
 
     def _history(
         self, schema: SubjectSchema, versions: Sequence[int]
     ) -> list[SubjectVersion]:
         """Return versions, the latest last; each is asked for once."""
         found = []
+        seen = self._versions.setdefault(schema.subject, {})
         for version in versions[-_VERSIONS:]:
-            place = schema.subject, version
-            if place not in self._versions:
-                self._versions[place] = self._client.version(*place)
-            one = self._versions[place]
+            if version not in seen:
+                seen[version] = self._client.version(schema.subject, version)
+            one = seen[version]
             if one is not None and one.kind == schema.kind:
                 found.append(one)
         return found

@@ -1,5 +1,6 @@
 """Texts that get numbers of a subject's versions; others may register meanwhile."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -269,6 +270,32 @@ def test_a_latest_version_that_cannot_be_read_is_told(
     registry.texts["v"] = ["service S {}"]
     with pytest.raises(WalstreamError, match="'service'"):
         registrar.id_of(shape("int32 a"))
+
+
+def test_threads_number_many_subjects_at_once(registrar: Registrar) -> None:
+    """A source's first start; each subject has versions, and is asked for twice."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    failed: list[BaseException] = []
+
+    def ask(thread: int) -> None:
+        try:
+            for turn in range(200):
+                subject = f"{thread}-{turn // 2}"
+                shown = shape(f"int32 a{turn}", subject=subject)
+                assert numbers(registrar.id_of(shown)) == {f"a{turn}": 1 + turn % 2}
+        except BaseException as error:  # noqa: BLE001 - a thread's
+            failed.append(error)
+
+    try:
+        threads = [threading.Thread(target=ask, args=(one,)) for one in range(8)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert failed == []
 
 
 def test_threads_number_one_after_the_other(
