@@ -35,7 +35,7 @@ def found(
     kept: StoredPolls | None = None,
 ) -> list[Finding]:
     config = configured(folder, tables)
-    return list(inspect(config, source_of(config), kept or StoredPolls()))
+    return list(inspect(config, SOURCE, source_of(config), kept or StoredPolls()))
 
 
 def seen(
