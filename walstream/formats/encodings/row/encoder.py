@@ -11,6 +11,7 @@ from walstream.formats.encodings.subject import FramedPart, Strategy, framed_par
 from walstream.formats.plain import plain
 from walstream.formats.row import compact
 
+_SIGN: Final = 63  # the bit of a long
 _ELSEWHERE: Final = object()  # a value that its type does not hold
 
 Column = Sequence[Any]
@@ -50,14 +51,13 @@ class RegisteredRows:
 
     def key(self, key: int) -> bytes:
         """Write a record's key; raise ConfigError where its type has no room for it."""
-        try:
+        if key >> _SIGN in {0, -1}:  # any of 64 bits
             return self._key.write_value({self._key_field: key})
-        except ValueError:
-            raise ConfigError(
-                f"table {self._table}: the key {self._key_field} has the value {key}, "
-                "for which its schema has no room",
-                hint="delete or correct such rows, or leave the encoding out",
-            ) from None
+        raise ConfigError(
+            f"table {self._table}: the key {self._key_field} has the value {key}, "
+            "for which its schema has no room",
+            hint="delete or correct such rows, or leave the encoding out",
+        )
 
     def encode(
         self, rows: Sequence[Sequence[object]], hashes: Sequence[str], at: float
