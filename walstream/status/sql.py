@@ -63,7 +63,8 @@ class TableStatus:
         )
 
 
-def _is_of_others(sink: SinkReport) -> bool:
+def waits_for_another(sink: SinkReport) -> bool:
+    """Return whether a sink waits for something else than brokers, as far as known."""
     return sink.outage is not None and sink.outage.of != KAFKA
 
 
@@ -117,7 +118,7 @@ class PolledState:
         return {
             name: sink
             for name, sink in self.told.report.sinks.items()
-            if sink.waiting and (state == "starting" or _is_of_others(sink))
+            if sink.waiting and (state == "starting" or waits_for_another(sink))
         }
 
     def problems(self, state: str) -> Iterator[str]:

@@ -40,7 +40,7 @@ from walstream.status.model import (
 from walstream.status.observer import ReportObserver, StatusObserver, Workers
 from walstream.status.postgres import PostgresState, parked_problems
 from walstream.status.snapshot import InstanceSnapshot
-from walstream.status.sql import PolledState
+from walstream.status.sql import PolledState, waits_for_another
 from walstream.status.worker_state import WAITS, WorkerState, problems_of, state_of
 from walstream.telemetry.tally import Counts, totals
 
@@ -307,9 +307,10 @@ def _sink(
     state = source_state if source_state in _GONE else "stopped"
     if source_state in _FLOWING:
         state = "delivering"
-    # once a source polls, an error tells
-    if found.waiting and source_state in {*_FLOWING, "starting"} - {"polling"}:
-        state = "waiting"
+    if found.waiting and source_state in {*_FLOWING, "starting"}:
+        # once a source polls, an error tells; but for one of a registry's
+        told_by_tables = source_state == "polling" and not waits_for_another(found)
+        state = state if told_by_tables else "waiting"
     return SinkStatus(
         name=name,
         kind=sink.kind,
