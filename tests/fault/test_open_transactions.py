@@ -358,6 +358,13 @@ def test_a_coordinator_that_is_away_is_told_of(
             reader.count(1)
             walstream.kill()
             second.kill()
+            # else a start may ask for topics where nobody is, for half a minute
+            admin = AdminClient({"bootstrap.servers": first.bootstrap})
+            wait_until(
+                lambda: len(admin.list_topics(timeout=10).brokers) == 1,
+                60,
+                "the other broker knows",
+            )
             walstream.start().until("coordinator of transactions does not answer")
             sink = as_json(walstream.configuration, "status", "status")
             assert sink["sources"][0]["sinks"][0]["state"] == "waiting"

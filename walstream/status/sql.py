@@ -64,7 +64,7 @@ class TableStatus:
 
 
 def waits_for_another(sink: SinkReport) -> bool:
-    """Return whether it is no broker that a sink waits for, as far as known."""
+    """Return whether a sink waits for something else than brokers, as far as known."""
     return sink.outage is not None and sink.outage.of != KAFKA
 
 
