@@ -25,7 +25,7 @@ from tests.support.fixtures.walstream import Runs
 from tests.support.loads.op_record import insert
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.verb import as_json
-from tests.support.programs.walstream import SINK
+from tests.support.programs.walstream import SINK, Walstream
 from tests.support.servers.second_broker import SecondBroker
 from walstream.formats.op import OpEncoder
 from walstream.kafka.transaction_position import TransactionPosition
@@ -338,6 +338,11 @@ def test_what_others_have_open_in_the_topic_of_positions_holds_up_no_start(
     other.commit_transaction(30)  # it was open all the time
 
 
+def state_of_sink(walstream: Walstream) -> object:
+    status = as_json(walstream.configuration, "status", "status")
+    return status["sources"][0]["sinks"][0]["state"]
+
+
 @pytest.mark.takes(60)
 def test_a_coordinator_that_is_away_is_told_of(
     own_kafka: OwnKafka, database: Database, runs: Runs
@@ -366,8 +371,7 @@ def test_a_coordinator_that_is_away_is_told_of(
                 "the other broker knows",
             )
             walstream.start().until("coordinator of transactions does not answer")
-            sink = as_json(walstream.configuration, "status", "status")
-            assert sink["sources"][0]["sinks"][0]["state"] == "waiting"
+            wait_until(lambda: state_of_sink(walstream) == "waiting", 30, "it waits")
             database.execute("INSERT INTO t VALUES (2)")
             second.start()
             walstream.until("coordinator answers")
