@@ -21,7 +21,7 @@ from tests.simulation.schedule import Schedule
 from tests.simulation.search import shortest
 
 SCHEDULES: Final = 120
-_MOST: Final = 400  # schedules until a rule that is out has to be missed
+_MOST: Final = 1000  # schedules until a rule that is out has to be missed
 
 CALM: Final = replace(Schedule.of(3), faults=[], kills=[], freezes=[], reads=[], ddl=[])
 
