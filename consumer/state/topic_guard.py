@@ -4,6 +4,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AdminClient,
     OffsetSpec,
+    TopicDescription,
 )
 
 from consumer.errors import TopicReplaced
@@ -30,6 +32,7 @@ from walstream.telemetry import runtime
 
 _TIMEOUT_S: Final = 10.0
 _REFRESH_S: Final = 0.5
+_CONTROLLER_S: Final = 1.0  # an answer takes no longer, or nobody was asked
 _TROUBLE_S: Final = 0.5  # that the others take one's failure for their own
 _ENDS: Final = (
     OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # theirs
@@ -207,13 +210,24 @@ class TopicGuard:
             TopicCollection([topic]), request_timeout=_TIMEOUT_S
         )
         try:
-            return str(asked[topic].result(_TIMEOUT_S + 1).topic_id)
+            return str(self._wait(asked[topic]).topic_id)
         except KafkaException as error:
             if error.args[0].code() in _UNKNOWN:
                 return None  # an old broker, or no right to ask
             raise Transient(f"asking for topic {topic!r}: {error.args[0]}") from error
         except TimeoutError as error:
             raise Transient("Kafka does not answer") from error
+
+    def _wait(self, answer: "Future[TopicDescription]") -> TopicDescription:
+        """Return the controller's answer; look again who that is while none comes.
+
+        It may have died some seconds ago, and librdkafka would ask nobody else.
+        """
+        for _ in range(round(_TIMEOUT_S / _CONTROLLER_S)):
+            with suppress(TimeoutError):
+                return answer.result(_CONTROLLER_S)
+            self._refresh()
+        return answer.result(_CONTROLLER_S)
 
     def bounds(self, place: Place) -> tuple[int, int]:
         """Return the first offset that Kafka has, and the next one; raise Transient."""

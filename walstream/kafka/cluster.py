@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
 from walstream.errors import RETRIED, LoginRefused, Transient, WalstreamError
-from walstream.kafka.admin_client import admin_client, in_parts
+from walstream.kafka.admin_client import admin_client, in_parts, look_for_controller
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import LOGIN, ConnectionErrors, lacks_token
@@ -205,8 +205,12 @@ class Cluster:
         while not answer.done():
             self._connected().poll(_POLL_S)
             now = runtime.monotonic()
-            refused = self._brokers is None and self._hearing
-            if now > deadline or (refused and now > self._heard_at + _GIVE_UP_S):
+            late = self._hearing and now > self._heard_at + _GIVE_UP_S
+            if late and not self._login_refused:
+                late = not look_for_controller(self._connected())
+                if not late:  # it was of one broker alone
+                    self._heard_at = runtime.monotonic()
+            if now > deadline or (late and self._brokers is None):
                 raise self._unanswered(doing)
         try:
             return answer.result()

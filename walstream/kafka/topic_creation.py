@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 )
 
 from walstream.errors import Transient, WalstreamError
-from walstream.kafka.admin_client import in_parts
+from walstream.kafka.admin_client import await_controller, in_parts
 from walstream.kafka.errors import creation_error, positions_lost, topic_lost
 from walstream.telemetry.fields import TOPIC
 
@@ -68,12 +68,12 @@ def create_topics(admin: AdminClient, creation: Creation, names: list[str]) -> N
     for part in in_parts(new, _AT_ONCE):
         asked = admin.create_topics(part, request_timeout=CREATED_TIMEOUT_S)
         for name, done in asked.items():
-            _await_creation(name, done)
+            _await_creation(admin, name, done)
 
 
-def _await_creation(name: str, done: "Future[None]") -> None:
+def _await_creation(admin: AdminClient, name: str, done: "Future[None]") -> None:
     try:
-        done.result(CREATED_TIMEOUT_S + 1)
+        await_controller(admin, done, CREATED_TIMEOUT_S + 1)
     except TimeoutError as error:
         raise Transient(f"creating topic {name!r}: Kafka does not answer") from error
     except KafkaException as error:

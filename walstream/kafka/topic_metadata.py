@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, PermissionLacking, Transient
-from walstream.kafka.admin_client import admin_client
+from walstream.kafka.admin_client import admin_client, await_controller
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import ConnectionErrors
@@ -66,13 +66,14 @@ class Describer:
         """Return descriptions of those topics that exist."""
         timeout_s = timeout_s or self._timeout_s
         self.look_around()
-        asked = self._connected().describe_topics(
+        admin = self._connected()
+        asked = admin.describe_topics(
             TopicCollection(sorted(names)), request_timeout=timeout_s
         )
         found = {}
         for name, answer in asked.items():
             try:
-                topic = answer.result(timeout_s + 1)
+                topic = await_controller(admin, answer, timeout_s + 1)
             except KafkaException as error:
                 if error.args[0].code() != _MISSING:
                     raise self._failure(error.args[0], name) from error

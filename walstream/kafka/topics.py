@@ -15,7 +15,7 @@ from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
 from walstream.errors import RETRIED, Transient, WalstreamError
 from walstream.kafka import topic_ends
-from walstream.kafka.admin_client import admin_client, in_parts
+from walstream.kafka.admin_client import admin_client, await_controller, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import ConnectionErrors
@@ -226,13 +226,14 @@ class Topics:
         return found
 
     def _describe_some(self, names: list[str]) -> dict[str, Topic]:
-        asked = self._connected().describe_topics(
+        admin = self._connected()
+        asked = admin.describe_topics(
             TopicCollection(names), request_timeout=_TIMEOUT_S
         )
         found = {}
         for name, answer in asked.items():
             try:
-                description = answer.result(_TIMEOUT_S + 1)
+                description = await_controller(admin, answer, _TIMEOUT_S + 1)
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
