@@ -13,7 +13,6 @@ from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.verb import verb
 from tests.support.programs.walstream import Walstream, toml
-from walstream.testing.servers.port import free_port
 
 pytestmark = pytest.mark.same_on_15
 
@@ -24,10 +23,8 @@ def write(database: Database, low: int, high: int, each: int) -> None:
     """Insert rows from `low` on below `high`, so many in a transaction."""
     for first in range(low, high, each):
         last = min(first + each, high) - 1
-        database.execute(
-            "INSERT INTO t SELECT i, 'row ' || i"
-            f" FROM generate_series({first}, {last}) i"  # noqa: S608 - numbers
-        )
+        rows = f"generate_series({first}, {last}) i"
+        database.execute(f"INSERT INTO t SELECT i, 'row ' || i FROM {rows}")  # noqa: S608 - numbers
 
 
 def backlog(walstream: Walstream, database: Database, rows: int, each: int) -> None:
@@ -56,12 +53,10 @@ def test_a_backlog_is_read_no_faster_than_the_limit(
 ) -> None:
     database.execute(_TABLE)
     rows, limit = 1500, 200
-    http = {"listen": f"127.0.0.1:{free_port()}"}
     walstream = runs(
         database.dsn,
         source={"max_rows_per_second": limit},
         sink={"delivery": delivery},
-        top={"http": http},
     )
     backlog(walstream, database, rows, each)
     began = time.monotonic()
@@ -72,7 +67,6 @@ def test_a_backlog_is_read_no_faster_than_the_limit(
         reader.count(rows)
         took_s = time.monotonic() - began
         assert took_s >= (rows - limit) / limit
-        assert walstream.metric("walstream_limit_held_seconds_total") > 0
         wait_until(lambda: not status(walstream)["held_by"], 30, "it is held no more")
         assert walstream.terminate() == 0
     assert once(reader, rows)

@@ -68,6 +68,7 @@ class StreamMetrics:
         self.alarm = alarm
         self.limit = limit
         self._watch = watch
+        self._held_s_said = 0.0
         self.health: SlotHealth | None = None
         self._ops = kept.ops  # of earlier streams
         self._delivered = kept.delivered
@@ -176,6 +177,13 @@ class StreamMetrics:
         self._backfilled_said = max(self._backfilled_said, now)
         return self._backfilled_said
 
+    def _held_s(self) -> float | None:
+        """Return for how long the limit held the streams; it never falls."""
+        if self.limit is None:
+            return None
+        self._held_s_said = max(self._held_s_said, self.limit.held_s)
+        return self._held_s_said
+
     def _lag_bytes(self) -> int | None:
         """Return the WAL that the server has and Kafka does not, as last heard."""
         health, pipeline, source = self.health, self._pipeline, self._source
@@ -223,7 +231,7 @@ class StreamMetrics:
             counts,
             sinks=sinks,
             backfill_rows=self._rows_backfilled(),
-            held_s=self.limit.held_s if self.limit else None,
+            held_s=self._held_s(),
         )
 
     def _sink_report(self, sink: NamedSink) -> SinkReport:
