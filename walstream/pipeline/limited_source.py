@@ -29,7 +29,7 @@ class SlotFrames(Source, Protocol):
 
 
 class LimitedSource:
-    """Gives out what its limit lets pass; all else is the slot's own."""
+    """Stream of a slot that gives out what its limit lets pass."""
 
     def __init__(self, source: SlotFrames, limit: RateLimit) -> None:
         limit.begin()
@@ -51,7 +51,7 @@ class LimitedSource:
         return self._given if self._frames else self._source.received
 
     def read(self, limit: int) -> Sequence[bytes]:
-        """Give out frames; none while the limit holds. Raises as the slot's own."""
+        """Return frames that pass; none while the limit holds. Raises as its slot does."""
         if not self._frames:
             if self._limit.wait_s:
                 self._source.still_paused()

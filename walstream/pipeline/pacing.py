@@ -81,7 +81,7 @@ class Pace:
                 waker.rest()
 
     def lift(self) -> None:
-        """Let the limit hold nothing any more: the stream ends."""
+        """Let the limit hold nothing from now on: the stream ends."""
         if self._limit is not None:
             self._limit.lift()
 

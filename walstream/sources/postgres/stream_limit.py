@@ -59,7 +59,7 @@ class LimitWatch:
             self._since = None
             if self._is_said and lag_bytes is not None:
                 self._is_said = False
-                _log.info("no limit holds the stream any more", **{SLOT: slot})
+                _log.info("the stream is no longer held by a limit", **{SLOT: slot})
         elif lag_bytes is None or self._is_said:
             pass
         elif self._since is None:

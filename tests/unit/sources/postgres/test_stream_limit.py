@@ -31,7 +31,7 @@ def test_a_lag_that_grows_while_it_is_held_is_said_once() -> None:
     assert said.startswith("max_rows_per_second holds the stream while its lag grows")
     assert watched.look(2 << 20) == []
     assert watched.look(0, held=False) == []  # the last hold ended since then
-    assert watched.look(0, held=False) == ["no limit holds the stream any more"]
+    assert watched.look(0, held=False) == ["the stream is no longer held by a limit"]
     assert watched.look(0, held=False) == []
 
 
