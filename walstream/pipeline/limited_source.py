@@ -51,7 +51,7 @@ class LimitedSource:
         return self._given if self._frames else self._source.received
 
     def read(self, limit: int) -> Sequence[bytes]:
-        """Return frames that pass; none while the limit holds. Raises as its slot does."""
+        """Return frames that pass; none while the limit holds. Raises as a slot."""
         if not self._frames:
             if self._limit.wait_s:
                 self._source.still_paused()
