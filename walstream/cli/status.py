@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Annotated, TypeVar
 
@@ -217,8 +217,7 @@ def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
             if last.then and last.then != last.hint:
                 lines.append(f"then: {last.then}")
             remarks += [Text(f"    {line}", "green", no_wrap=True) for line in lines]
-    if source.slot is not None and (source.slot.spill_txns or source.slot.spilled):
-        remarks.append(Text(f"· {name}: {_spill(source.slot)}", "dim"))
+    remarks += _stream(source)
     if source.backfill is not None:
         remarks += _backfill(name, source.backfill)
     for table_name, how in source.beside.items():
@@ -238,6 +237,14 @@ def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
     gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]
     remarks += [Text(f"! {part}: {risk}", "yellow") for part, risk in gave_up]
     return remarks
+
+
+def _stream(source: SourceStatus) -> Iterator[Text]:
+    if source.held_by:
+        yield Text(f"· {source.name}: {source.held_by} holds its stream", "yellow")
+    slot = source.slot
+    if slot is not None and (slot.spill_txns or slot.spilled):
+        yield Text(f"· {source.name}: {_spill(slot)}", "dim")
 
 
 def _spill(slot: SlotStatus) -> str:

@@ -121,6 +121,16 @@ class PostgresSource(_Source):
         description="More than this of large transactions in the slot's files turns "
         "/status red; 0 never.",
     )
+    max_rows_per_second: int = Field(
+        default=0,
+        ge=0,
+        description="Most rows that the stream reads per second; 0 means no limit.",
+    )
+    max_bytes_per_second: ByteSize = Field(
+        default=0,
+        description="Most bytes that the stream reads per second, as PostgreSQL sends "
+        'them: "10MiB"; "0" means no limit.',
+    )
     toast_on_key_change: Literal["read", "stop"] = Field(
         default="read",
         description="Whether TOAST values that a key change leaves out are read from "

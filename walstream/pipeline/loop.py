@@ -33,14 +33,10 @@ from walstream.pipeline.pgoutput import (
     decode,
 )
 from walstream.pipeline.pgoutput import large_value as large_frames
-from walstream.pipeline.pgoutput.frame import (
-    HEADER_SIZE,
-    WAL_DATA,
-    is_row,
-    keepalive,
-)
+from walstream.pipeline.pgoutput.frame import HEADER_SIZE, WAL_DATA, is_row, keepalive
 from walstream.pipeline.pgoutput.large_value import HEAD_SIZE
 from walstream.pipeline.ports import Companion, Membership, OldRows, Sink, Source
+from walstream.pipeline.rate_limit import RateLimit
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.pipeline.stream_end import StreamEnd
 from walstream.records import large_op
@@ -49,7 +45,6 @@ from walstream.telemetry.meter import Meter
 
 _FRAMES_PER_TURN: Final = 500
 _U64: Final = Struct("!Q").unpack_from
-_ROOM_S: Final = 0.01  # between two looks for room
 
 
 class Pipeline:
@@ -61,14 +56,16 @@ class Pipeline:
         sinks: Sequence[Sink],
         companion: Companion,
         checkpointer: Checkpointer,
+        limit: RateLimit | None = None,
     ) -> None:
+        """`limit` is what holds the source, if one does."""
         self._source = source
         self._companion = companion
         self._checkpointer = checkpointer
         resume = checkpointer.resume
         self.fanout = Fanout(sinks, resume)  # its figures are for any thread
         self.messages = MessageFlow(self.fanout)
-        self._pace = Pace(source)
+        self._pace = Pace(source, limit)
         self._assembler = Assembler(resume)
         self._descriptions = Descriptions(companion, self._assembler)
         self._transaction: Shares | None = None
@@ -136,6 +133,7 @@ class Pipeline:
         self._checkpointer.begin()
         while not (stop.requested or self.reached):
             self._turn(stop.waker)
+        self._pace.lift()
         self._old_rows.abandon()
         self.fanout.close()
         drain = Drain(stop, self.fanout)
@@ -178,13 +176,12 @@ class Pipeline:
             self._rest(waker, readable=reading, room=room)
 
     def _rest(self, waker: Waker, *, readable: bool, room: bool = True) -> None:
-        due_s = self._checkpointer.due_s(self.fanout.advance())
         self._pace.rest(
             waker,
             readable=readable,
             in_flight=self.fanout.in_flight,
-            # what gives a sink room again wakes nobody
-            due_s=due_s if room else min(due_s, _ROOM_S),
+            due_s=self._checkpointer.due_s(self.fanout.advance()),
+            room=room,
         )
 
     def _look_at_sinks(self) -> None:

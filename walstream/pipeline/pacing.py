@@ -4,10 +4,12 @@ import select
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from walstream.pipeline.rate_limit import RateLimit
 from walstream.pipeline.shutdown import Waker
 from walstream.telemetry import runtime
 
 IDLE_S: Final = 0.5
+_ROOM_S: Final = 0.01  # between two looks for room, which wakes nobody
 _IN_FLIGHT_S: Final = 0.001
 _STUCK_S: Final = 0.05  # between two looks at a Kafka that delivers nothing
 _STUCK_AFTER_S: Final = 0.5
@@ -25,8 +27,10 @@ class Readable(Protocol):
 class Pace:
     """Decides after each turn whether the loop goes on or rests."""
 
-    def __init__(self, source: Readable) -> None:
+    def __init__(self, source: Readable, limit: RateLimit | None = None) -> None:
+        """`limit` is what may hold the stream though there is room."""
         self._source = source
+        self._limit = limit
         self._monotonic = runtime.current().monotonic
         self._sleep = runtime.current().sleep
         self._poller = runtime.current().poller
@@ -46,7 +50,13 @@ class Pace:
         self._worked = True
 
     def rest(
-        self, waker: Waker, *, readable: bool, in_flight: int, due_s: float
+        self,
+        waker: Waker,
+        *,
+        readable: bool,
+        in_flight: int,
+        due_s: float,
+        room: bool = True,
     ) -> None:
         """End a turn that found nothing to do: sleep until there may be work.
 
@@ -56,14 +66,24 @@ class Pace:
         if self._worked:
             self._worked = False
             return
+        held_s = self._limit.wait_s if self._limit is not None else 0.0
+        if held_s:
+            due_s = min(due_s, held_s)
+        if not room:
+            due_s = min(due_s, _ROOM_S)
         timeout_s = self._look_s(in_flight) if in_flight else min(IDLE_S, due_s)
         waiting = self._poller()
         waiting.register(waker, select.POLLIN)
-        if readable:
+        if readable and not held_s:
             waiting.register(self._source, select.POLLIN)
         for descriptor, _ in waiting.poll(timeout_s * 1000):
             if descriptor == waker.fileno():
                 waker.rest()
+
+    def lift(self) -> None:
+        """Let the limit hold nothing from now on: the stream ends."""
+        if self._limit is not None:
+            self._limit.lift()
 
     def _look_s(self, in_flight: int) -> float:
         """Return the wait: short while deliveries arrive, long while Kafka is stuck."""

@@ -47,6 +47,7 @@ class CompanionTable:
     read_toast: bool  # toast_on_key_change = "read"
     tell: Callable[[SlotHealth | None], None]  # how the slot is, at each watch
     heartbeat: Heartbeat | None = None
+    is_held: Callable[[], bool] = lambda: False  # does a limit hold the stream?
 
 
 class SessionCompanion:
@@ -150,14 +151,18 @@ class SessionCompanion:
         return toast.read(self._watched.dsn, op.table.oid, op, key, wanted)
 
     def tick(self, *, paused: bool) -> None:
-        """Watch the publication; while paused, see whether the server shuts down."""
+        """Watch the publication; while paused, see whether the server shuts down.
+
+        Held by a limit it reads on: too slowly for a server that waits for its end.
+        """
         now = runtime.monotonic()
         self._watch(now)
         if self._watched.heartbeat is not None:
             self._watched.heartbeat.tick(self._start, paused=paused)
         questions = self._looking, self._learning, self._reading
         waiting = any(question.refused for question in questions)
-        if paused or waiting or self._probing is not None:
+        slow = paused or waiting or self._watched.is_held()
+        if slow or self._probing is not None:
             self._probe(now)
         else:
             self._next_probe = now + _PROBE_EVERY_S

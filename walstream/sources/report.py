@@ -142,6 +142,7 @@ class StreamReport:
     sinks: Mapping[str, SinkReport] = field(default_factory=dict)
     current_at: float | None = None  # unix seconds: all was delivered then
     lag_bytes: int | None = None
+    held_by: str = ""  # the limit that holds the stream now, by its key
     health: SlotHealth | None = None
     received: int | None = None  # LSN up to which the server has sent
     turn_s: float | None = None  # since the loop's last turn began

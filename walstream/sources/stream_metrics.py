@@ -14,6 +14,7 @@ from walstream.lsn import WAL_PAGE_HEADER, Lsn, show
 from walstream.op import EPOCH_S
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink
+from walstream.pipeline.rate_limit import RateLimit
 from walstream.pipeline.reattach import JoiningSink
 from walstream.postgres.slot_health import (
     Alarm,
@@ -42,13 +43,32 @@ class Received(Protocol):
         """Make the server say soon how far it is."""
 
 
+class LagObserver(Protocol):
+    """Something that wants to know how far a slot is behind."""
+
+    def see(self, slot: str, lag_bytes: int | None) -> None:
+        """Take in the lag; called every some seconds."""
+
+
 class StreamMetrics:
     """One source's figures, over all its streams."""
 
-    def __init__(self, alarm: Alarm, kept: StreamFigures | None) -> None:
-        """`kept` is what `kept` gave when the position was last stored."""
+    def __init__(
+        self,
+        alarm: Alarm,
+        kept: StreamFigures | None,
+        limit: RateLimit | None = None,
+        watch: LagObserver | None = None,
+    ) -> None:
+        """`kept` is what `kept` gave when the position was last stored.
+
+        `limit` is what may hold the streams, and `watch` sees the lag then.
+        """
         kept = kept or StreamFigures()
         self.alarm = alarm
+        self.limit = limit
+        self._watch = watch
+        self._held_s_said = 0.0
         self.health: SlotHealth | None = None
         self._ops = kept.ops  # of earlier streams
         self._delivered = kept.delivered
@@ -103,6 +123,8 @@ class StreamMetrics:
         """Take in how the slot is."""
         self.health = health
         self.alarm.see(health)
+        if self._watch is not None:
+            self._watch.see(self.alarm.slot, self._lag_bytes())
         if source := self._source:
             source.ask()
 
@@ -155,6 +177,13 @@ class StreamMetrics:
         self._backfilled_said = max(self._backfilled_said, now)
         return self._backfilled_said
 
+    def _held_s(self) -> float | None:
+        """Return for how long the limit held the streams; it never falls."""
+        if self.limit is None:
+            return None
+        self._held_s_said = max(self._held_s_said, self.limit.held_s)
+        return self._held_s_said
+
     def _lag_bytes(self) -> int | None:
         """Return the WAL that the server has and Kafka does not, as last heard."""
         health, pipeline, source = self.health, self._pipeline, self._source
@@ -187,6 +216,7 @@ class StreamMetrics:
             lag_bytes=self._lag_bytes(),
             health=health,
             received=source.received if source else None,
+            held_by=self.limit.held_by if self.limit else "",
             turn_s=monotonic - pipeline.turned_at if pipeline else None,
         )
 
@@ -197,7 +227,12 @@ class StreamMetrics:
             name: replace(one, dropped=self.tallies.dropped(name))
             for name, one in counts.sinks.items()
         }
-        return replace(counts, sinks=sinks, backfill_rows=self._rows_backfilled())
+        return replace(
+            counts,
+            sinks=sinks,
+            backfill_rows=self._rows_backfilled(),
+            held_s=self._held_s(),
+        )
 
     def _sink_report(self, sink: NamedSink) -> SinkReport:
         meter = self.meter.sink(sink.name)

@@ -111,6 +111,7 @@ class SourceStatus:
     publications: list[str] = field(default_factory=list)
     limits: dict[str, CaptureLimitStatus] = field(default_factory=dict)
     more_limits: int = 0
+    held_by: str = ""  # the key of the limit that holds its stream now, or ""
 
 
 @dataclass(frozen=True, slots=True)

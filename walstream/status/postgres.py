@@ -115,7 +115,9 @@ class PostgresState:
     @property
     def alarm(self) -> str:
         held = self.health.retained_wal if self.health else 0
-        return alarm_text(self.source.slot, held, self.source.alarm_retained_wal)
+        text = alarm_text(self.source.slot, held, self.source.alarm_retained_wal)
+        limit = self.report.held_by if self.report else ""
+        return f"{text}: {limit} holds the stream" if text and limit else text
 
     @property
     def spill_alarm(self) -> str:

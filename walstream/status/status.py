@@ -143,6 +143,7 @@ def _look_at(
             for name, limit in capture.limits.items()
         },
         more_limits=capture.more,
+        held_by=report.held_by,
     )
 
 

@@ -14,6 +14,7 @@ class _Addable(Protocol):
 
 
 _T = TypeVar("_T", bound=_Addable)
+_Number = TypeVar("_Number", int, float)
 
 
 def sums(one: Mapping[str, _T], other: Mapping[str, _T]) -> dict[str, _T]:
@@ -24,7 +25,7 @@ def sums(one: Mapping[str, _T], other: Mapping[str, _T]) -> dict[str, _T]:
     return found
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
+def _sum(one: _Number | None, other: _Number | None) -> _Number | None:
     return other if one is None else one if other is None else one + other
 
 
@@ -101,6 +102,7 @@ class SourceCounts:
     polls: Mapping[str, PollCounts] = field(default_factory=dict)  # by polled table
     backfill_rows: int | None = None
     poisoned: int | None = None
+    held_s: float | None = None  # for which a limit held the stream; None: it has none
     # requests for backfills by logical messages, by what became of them
     backfill_messages: Mapping[str, int] = field(default_factory=dict)
 
@@ -111,6 +113,7 @@ class SourceCounts:
             polls=sums(self.polls, other.polls),
             backfill_rows=_sum(self.backfill_rows, other.backfill_rows),
             poisoned=_sum(self.poisoned, other.poisoned),
+            held_s=_sum(self.held_s, other.held_s),
             backfill_messages=sums(self.backfill_messages, other.backfill_messages),
         )
 

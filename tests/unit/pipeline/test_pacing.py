@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.runtime import altered
+from tests.unit.pipeline.test_rate_limit import Limited, rows
 from walstream.pipeline.pacing import IDLE_S, Pace
 from walstream.pipeline.shutdown import Waker
 
@@ -137,3 +138,24 @@ def test_a_waker_ends_the_rest_and_is_at_rest_then(pipe: Pipe) -> None:
     waker.wake()
     Pace(pipe).rest(waker, readable=False, in_flight=0, due_s=float("inf"))
     assert select.select([waker], [], [], 0) == ([], [], [])
+
+
+def test_a_limit_that_holds_is_waited_for_though_there_is_something_to_read(
+    pipe: Pipe, waits: list[float]
+) -> None:
+    os.write(pipe.into, b"x")
+    limited = Limited(rows=10)
+    pace = Pace(pipe, limited.limit)
+    limited.after(0, rows(11))
+    rest(pace)
+    assert [round(one) for one in waits] == [100]
+    pace.lift()
+    rest(pace)
+    assert waits[1:] == [9000.0] or waits[1:] == [IDLE_S * 1000]
+
+
+def test_room_that_is_missing_is_looked_for_often(
+    pipe: Pipe, waits: list[float]
+) -> None:
+    Pace(pipe).rest(Waker(), readable=False, in_flight=0, due_s=9.0, room=False)
+    assert waits == [10.0]

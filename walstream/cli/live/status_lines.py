@@ -101,6 +101,8 @@ def _stream(report: StreamReport) -> Iterator[str]:
     if report.lag_s is not None:
         yield f"lag {lag(report.lag_s)}"
     yield f"{report.delivered:,} sent"
+    if report.held_by:
+        yield f"held by {report.held_by}"
     if report.alarm:
         yield report.alarm
 

@@ -35,6 +35,11 @@ class LargeFrame(bytes):
         made._whole = whole
         return made
 
+    @property
+    def size(self) -> int:
+        """Bytes of the whole frame; of its head once it was taken."""
+        return len(self) if self._whole is None else len(self._whole)
+
     def take(self) -> memoryview:
         """Return the payload and forget it, so the frame keeps nothing large."""
         whole, self._whole = self._whole, None

@@ -1,8 +1,9 @@
 """WAL that slots hold: ours, and those of others on the same server."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from walstream.config import PostgresSource
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
 from walstream.postgres import preflight, slot_inventory, spill
@@ -21,7 +22,7 @@ def look(seen: ServerContext) -> Iterator[Finding]:
     limit = _limit(seen)
     for slot in slot_inventory.every(seen.connection):
         if slot.name == seen.source.slot:
-            yield from of_ours(slot, alarm)
+            yield from of_ours(slot, alarm, _limits(seen.source))
             yield from of_danger(slot, limit)
         elif slot.name not in seen.wanted.sibling_slots:
             yield from of_another(slot, alarm)
@@ -49,15 +50,27 @@ def _limit(seen: ServerContext) -> int:
     return row[0] * _MIB if row else -1
 
 
-def of_ours(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
-    """Yield when our slot holds more than it should."""
+def _limits(source: PostgresSource) -> list[str]:
+    """Name what limits the source's stream."""
+    limits = {
+        "max_rows_per_second": source.max_rows_per_second,
+        "max_bytes_per_second": source.max_bytes_per_second,
+    }
+    return [key for key, limit in limits.items() if limit]
+
+
+def of_ours(
+    slot: SlotFacts, alarm: int, limits: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Yield when our slot holds more than it should; `limits` may be why."""
     if slot.held_bytes <= alarm:
         return
     if slot.reader is None:
         why = f"no client reads the slot: {_FILLS}"
         repair = Repair(command="walstream run")
     else:
-        why = f"its reader does not keep up, or waits for Kafka: {_FILLS}"
+        held = f", or is held by {' and '.join(limits)}" if limits else ""
+        why = f"its reader does not keep up, or waits for Kafka{held}: {_FILLS}"
         repair = Repair(command="walstream status", then="find out what it waits for")
     yield warning(
         "retained-wal",

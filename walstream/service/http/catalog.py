@@ -196,6 +196,14 @@ METRICS: Final = {
             "Records on their way to Kafka, and the producer's own requests.",
         ),
         Metric(
+            "walstream_limit_held_seconds_total",
+            "counter",
+            "seconds",
+            _SOURCE,
+            "Time for which max_rows_per_second or max_bytes_per_second held the"
+            " stream; no sample without a limit.",
+        ),
+        Metric(
             "walstream_backfill_rows_total",
             "counter",
             "rows",

@@ -217,6 +217,8 @@ class Collection:
         metrics = counted.metrics
         rows = metrics.backfill_rows
         self._add("walstream_backfill_rows_total", (source.name,), rows)
+        held_s = metrics.held_s
+        self._add("walstream_limit_held_seconds_total", (source.name,), held_s)
         for result, count in metrics.backfill_messages.items():
             labels = source.name, result
             self._add("walstream_backfill_messages_total", labels, count)

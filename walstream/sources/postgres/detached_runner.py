@@ -50,6 +50,7 @@ from walstream.sources.postgres.detached.source_state import (
 )
 from walstream.sources.postgres.stored_state import stored_of
 from walstream.sources.postgres.stream import StreamRun, StreamSpec
+from walstream.sources.postgres.stream_limit import LimitWatch, limit_of
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet
 from walstream.sources.stream_metrics import StreamMetrics
@@ -106,6 +107,7 @@ class DetachedSinkRunner:
         self._stop = context.stop
         self._slot = ""
         self._sinks = SinkSet(context, {}, stopping=self._stopping)
+        limit = limit_of(config, source)
         self._gauge = StreamMetrics(
             Alarm(
                 source.slot,
@@ -115,6 +117,8 @@ class DetachedSinkRunner:
                 may_be_synchronous=source.allow_synchronous,
             ),
             STREAM_FIGURES.read(positions),
+            limit,
+            LimitWatch(limit) if limit else None,
         )
         self._sinks.meter = self._gauge.meter
         self._pipeline: Pipeline | None = None

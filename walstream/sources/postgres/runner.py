@@ -26,6 +26,7 @@ from walstream.sources.postgres.backfill_messages import (
 )
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.session import SourceSession
+from walstream.sources.postgres.stream_limit import LimitWatch, limit_of
 from walstream.sources.postgres.table_choice import TableChoice
 from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.sources.stream_metrics import StreamMetrics
@@ -54,7 +55,9 @@ class PostgresRunner:
             may_be_synchronous=source.allow_synchronous,
         )
         kept = STREAM_FIGURES.read(context.positions)
-        self._gauge = StreamMetrics(alarm, kept)
+        limit = limit_of(context.config, source)
+        watch = LimitWatch(limit) if limit else None
+        self._gauge = StreamMetrics(alarm, kept, limit, watch)
         self._progress = IncrementalProgress(context.positions)
         self._seen_topics: dict[str, set[str]] = {}
         self._session: SourceSession | None = None

@@ -8,6 +8,7 @@ from walstream.config import PostgresSource
 from walstream.lsn import NEVER, Lsn
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.commit_times import CommitTimes
+from walstream.pipeline.limited_source import LimitedSource, SlotFrames
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import Position, Sink, StateStore
 from walstream.pipeline.sent_position import Given, Reach
@@ -56,8 +57,8 @@ class StreamRun:
         self._stop = stop
         wake = stop.waker.wake
         timelines = [spec.position.timeline]
-        given = spec.given
-        self.source = open_stream(
+        given, limit = spec.given, gauge.limit
+        slot = open_stream(
             spec.source.dsn,
             spec.server,
             spec.position,
@@ -67,6 +68,7 @@ class StreamRun:
             given=given.believed() if given and spec.accepts else given,
             report=timelines.append,
         )
+        self.source: SlotFrames = LimitedSource(slot, limit) if limit else slot
         position = replace(spec.position, timeline=timelines[-1])
         self._checkpointer = Checkpointer(
             StartPoint(position, spec.retain, slot_start=spec.slot_start),
@@ -89,13 +91,14 @@ class StreamRun:
                 read_toast=spec.source.toast_on_key_change == "read",
                 tell=gauge.see,
                 heartbeat=Heartbeat(dsn, beat_s, gauge.beat) if beat_s else None,
+                is_held=lambda: bool(limit and limit.held_by),
             ),
             spec.keys,
             spec.facts,
             wake,
         )
         self.pipeline = Pipeline(
-            self.source, spec.sinks, self._companion, self._checkpointer
+            self.source, spec.sinks, self._companion, self._checkpointer, limit
         )
         self.pipeline.measure(gauge.meter)
         self._confirmations = ConfirmationLog(

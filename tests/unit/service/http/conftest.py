@@ -93,7 +93,7 @@ def counted() -> ProcessCounts:
     sink.deliver(12, 0, 0.0, meter.tables.of("public.t"))
     counts = meter.report()
     sinks = {"kafka": replace(counts.sinks["kafka"], dropped={"public.t": 1})}
-    metrics = replace(counts, sinks=sinks, backfill_rows=5)
+    metrics = replace(counts, sinks=sinks, backfill_rows=5, held_s=1.5)
     messages = {"accepted": 1, "refused": 2}
     metrics = replace(metrics, backfill_messages=messages)
     return ProcessCounts(metrics=metrics, errors={"transient": 2}, deaths=1)

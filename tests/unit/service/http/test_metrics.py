@@ -324,6 +324,10 @@ def test_large_transactions_are_told_as_far_as_the_role_may_see(board: Change) -
     assert ("walstream_slot_alarm_spill_bytes", "app") not in found
 
 
+def test_the_time_for_which_a_limit_held_is_told(board: Change) -> None:
+    assert samples(board())["walstream_limit_held_seconds_total", "app"] == 1.5
+
+
 def test_a_backfill_is_told_and_its_sink_that_waits(board: Change) -> None:
     waits = {"waiting": True, "in_flight": 0, "records": 0}
     found = samples(board(state="backfilling", sinks={"kafka": waits}))
