@@ -57,18 +57,31 @@ class DelayLink:
                     continue
                 for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._join(client, server, self._count)
-                self._join(server, client, len)
+                _start(self._serve, client, server)
+
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+        """Pass on what both say; close both at the end of the last."""
+        with client, server:
+            threads = [
+                *self._join(client, server, self._count),
+                *self._join(server, client, len),
+            ]
+            for thread in threads:
+                thread.join()
 
     def _count(self, piece: bytes) -> int:
         with self._lock:
             self.sent += len(piece)
             return self.sent
 
-    def _join(self, come: socket.socket, go: socket.socket, count: _Count) -> None:
+    def _join(
+        self, come: socket.socket, go: socket.socket, count: _Count
+    ) -> list[threading.Thread]:
         pieces: _Pieces = queue.SimpleQueue()
-        _start(self._take, come, pieces)
-        _start(self._give, go, pieces, count)
+        return [
+            _start(self._take, come, pieces),
+            _start(self._give, go, pieces, count),
+        ]
 
     def _take(self, end: socket.socket, pieces: _Pieces) -> None:
         piece = b"-"
@@ -84,6 +97,7 @@ class DelayLink:
             due, piece = pieces.get()
             if (early := due - time.monotonic()) > 0:
                 time.sleep(early)
+            count(piece)
             try:
                 end.sendall(piece)
                 if not piece:
@@ -92,11 +106,12 @@ class DelayLink:
                 piece = b""
             if not piece:
                 return
-            count(piece)
 
 
-def _start(run: Callable[..., None], *told: object) -> None:
-    threading.Thread(target=run, args=told, daemon=True).start()
+def _start(run: Callable[..., None], *told: object) -> threading.Thread:
+    thread = threading.Thread(target=run, args=told, daemon=True)
+    thread.start()
+    return thread
 
 
 def main() -> None:
