@@ -143,7 +143,7 @@ def _drain(order: Order) -> Document:
 
 
 def _formats(order: Order) -> Document:
-    shape = SHAPES["debezium"](order.rows)
+    shape = SHAPES["formats"](order.rows)
     with (
         faulty_registry() as registry,  # without a fault: it is asked twice in a run
         servers(order.rows, order.partitions) as place,
