@@ -10,10 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, cast
 
-from bench import drain, latency, outage, programs, results, shown, start
+from bench import drain, latency, network, outage, programs, results, shown, start
 from bench.drain import Wanted
+from bench.far_kafka import FarKafka
 from bench.place import servers
 from bench.programs import Variant, variants
 from bench.results import Document
@@ -34,7 +36,7 @@ SIZES: Final = {
     "A": Size(2_000_000, 300_000, quick_debezium=True),
     "B": Size(300_000, 50_000, quick_debezium=True),
     "debezium": Size(2_000_000, 300_000, quick_debezium=True),
-    "avro": Size(2_000_000, 300_000),
+    "formats": Size(2_000_000, 300_000),
     "wide": Size(300_000, 50_000),
     "update-full": Size(500_000, 100_000),
     "mixed": Size(500_000, 100_000),
@@ -43,6 +45,7 @@ SIZES: Final = {
     "delivery": Size(2_000_000, 300_000),
     "latency": Size(60, 10),  # seconds of each run
     "delivery-latency": Size(60, 10),  # likewise
+    "network": Size(2_000_000, 300_000),
     "start": Size(5, 3),  # starts
     "backfill": Size(2_000_000, 300_000),
     "poll": Size(2_000_000, 200_000),
@@ -139,13 +142,14 @@ def _drain(order: Order) -> Document:
     return results.save(order.profile, figures, vars(order), small=order.small)
 
 
-def _avro(order: Order) -> Document:
-    shape = SHAPES["debezium"](order.rows)
+def _formats(order: Order) -> Document:
+    shape = SHAPES["formats"](order.rows)
     with (
         faulty_registry() as registry,  # without a fault: it is asked twice in a run
         servers(order.rows, order.partitions) as place,
     ):
-        forms = [variants()[0], programs.envelopes(), programs.avro(registry.url)]
+        forms = [variants()[0], *programs.plain_formats(), programs.envelopes()]
+        forms.append(programs.avro(registry.url))
         wanted = Wanted(order.runs, forms, debezium=False)
         figures = drain.measure(place, shape, wanted, _say)
     return results.save(order.profile, figures, vars(order), small=order.small)
@@ -163,6 +167,17 @@ def _delivery_latency(order: Order) -> Document:
     with servers(100_000, order.partitions) as place:
         wanted = Wanted(order.runs, deliveries(), debezium=False)
         figures = latency.measure(place, order.rows, wanted, _say)
+    return results.save(order.profile, figures, vars(order), small=order.small)
+
+
+def _network(order: Order) -> Document:
+    kind = partial(FarKafka, programs.AWAY_MS)
+    seconds = SIZES["latency"]
+    with servers(order.rows, order.partitions, kind) as place:
+        wanted = Wanted(order.runs, variants()[:1], debezium=False)
+        links = cast("FarKafka", place.kafka).links
+        told = seconds.quick if order.small else seconds.full
+        figures = network.measure(place, links, wanted, told, _say)
     return results.save(order.profile, figures, vars(order), small=order.small)
 
 
@@ -192,9 +207,10 @@ def _module(order: Order) -> Document:
 
 
 _RUN: Final[dict[str, Callable[[Order], Document]]] = {
-    "avro": _avro,
+    "formats": _formats,
     "latency": _latency,
     "delivery-latency": _delivery_latency,
+    "network": _network,
     "start": _start,
     "outage": _outage,
     "backfill": _module,

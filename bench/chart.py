@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from bench.programs import COMPILED, LIMIT, PURE
+from bench.programs import BATCHES, COMPILED, LIMIT, PURE
 from bench.results import FOLDER, SMALL, Document, newest
 
 _TARGET: Final = Path(__file__).parents[1] / "docs" / "speed.svg"
@@ -16,6 +16,7 @@ _WIDTH, _LEFT, _BAR, _GAP, _HEAD = 760, 210, 16, 22, 34
 _LONGEST: Final = 400  # pixels of the longest bar of a panel
 _COLOURS: Final = {
     LIMIT: "limit",
+    BATCHES: "limit",
     "COPY": "limit",
     "walstream": "ours",
     COMPILED: "ours",
@@ -95,7 +96,8 @@ def _panels(documents: Mapping[str, Document]) -> Iterable[Panel]:
             yield Panel(title, _bars(figures, "rows_per_s"))
     if "A" in documents:
         figures = documents["A"]["figures"]
-        bars = [bar for bar in _bars(figures, "cpu_us_per_row") if bar[0] != LIMIT]
+        found = _bars(figures, "cpu_us_per_row")
+        bars = [bar for bar in found if bar[0] not in {LIMIT, BATCHES}]
         yield Panel(_CPU, bars, "{:.1f}")
     if "latency" in documents:
         figures = documents["latency"]["figures"]

@@ -86,6 +86,25 @@ def read_envelope(key: bytes | None, value: bytes | None) -> Change:
     return _debeziums(text, key, orjson.loads(value or b"")["after"])
 
 
+def read_event(key: bytes | None, value: bytes | None) -> Change:
+    """Read the row of format `event`, whose values have types."""
+    (text,) = orjson.loads(key or b"")
+    record = orjson.loads(value or b"")
+    row = None if record["Action"] == "delete" else record["Columns"]
+    return _debeziums(text, key, row)
+
+
+def read_tungsten(key: bytes | None, value: bytes | None) -> Change:
+    """Read the row of format `tungsten`, whose values are the server's texts."""
+    record = orjson.loads(value or b"")
+    row = record["record"]
+    if orjson.loads(key or b"") != [row["id"]]:
+        raise Unlike(f"the row of {row['id']!r} has key {key!r}")
+    if record["_optype"] == "DELETE":
+        return row["id"], None, "D\t" + row["id"], _NO_NAME
+    return row["id"], int(row["a"]), "\t".join(row.values()), _NO_NAME
+
+
 def reader_of_avro(url: str) -> Read:
     """Make what reads an envelope in Avro, as a stranger would."""
     reader = RegisteredReader(url)
@@ -95,6 +114,14 @@ def reader_of_avro(url: str) -> Read:
         return _debeziums(text, key, reader.read(value)["after"])
 
     return read
+
+
+READERS: Final[dict[str, Read]] = {
+    "op": read_op,
+    "debezium": read_envelope,
+    "event": read_event,
+    "tungsten": read_tungsten,
+}
 
 
 def _debeziums(text: str, key: bytes | None, row: Any) -> Change:

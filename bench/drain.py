@@ -1,6 +1,7 @@
 """A backlog, and how long each reader takes to drain it."""
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,15 +13,16 @@ import psycopg
 
 from bench import programs
 from bench.checked import (
+    READERS,
     Checker,
     Read,
     read_envelope,
-    read_op,
     read_unwrapped,
     reader_of_avro,
 )
 from bench.place import Place
-from bench.programs import DEBEZIUM, LIMIT, PUBLICATION, Variant
+from bench.programs import BATCHES, DEBEZIUM, LIMIT, PUBLICATION, Variant
+from bench.server_cost import ServerCost
 from bench.shapes import Shape
 from bench.watch import Figure, Program, Topic
 
@@ -84,7 +86,8 @@ def measure(
     programs.publish(place, shape.tables)
     for run in range(wanted.runs):
         shorts = [variant.short for variant in wanted.variants]
-        for short in ("limit", *shorts, *(["debezium"] if wanted.debezium else [])):
+        shorts += ["debezium"] if wanted.debezium else []
+        for short in ("limit", "batches", *shorts):
             programs.make_slot(place, f"{short}{run}")
     backlog = Backlog(place, shape, Checker(place.postgres.dsn(), shape))
     say(f"{shape.name}: writing {shape.changes:,} changes; logs in {place.folder}")
@@ -96,7 +99,7 @@ def measure(
         figures.setdefault(name, []).append(figure)
         say(f"{shape.name}, run {run + 1}: {name}: {figure.rows_per_s:,.0f} rows/s")
 
-    turns: list[tuple[str, _Turn]] = [(LIMIT, limit)]
+    turns: list[tuple[str, _Turn]] = [(LIMIT, limit), (BATCHES, batches)]
     turns += [(one.name, partial(walstream, variant=one)) for one in wanted.variants]
     if wanted.debezium:
         turns.append((DEBEZIUM, partial(debezium, envelopes=wanted.envelopes)))
@@ -118,13 +121,34 @@ def limit(backlog: Backlog, run: int) -> Figure:
             *("-o", f"publication_names={PUBLICATION}", "--endpos", backlog.end),
         ]
     )
-    used = _wait(process)
+    cost = ServerCost(backlog.place, f"limit{run}")
+    used = _wait(process, cost)
     took = time.perf_counter() - began
     rows = backlog.shape.changes
-    return Figure(took, took, rows / took, used * 1e6 / rows)
+    figure = Figure(took, took, rows / took, used * 1e6 / rows)
+    figure.sender_us_per_row = cost.sender_s * 1e6 / rows
+    return figure
 
 
-def _wait(process: "subprocess.Popen[bytes]") -> float:
+def batches(backlog: Backlog, run: int) -> Figure:
+    """Let the walsender send to a reader that costs it as little as any."""
+    name, rows = f"batches{run}", backlog.shape.changes
+    command = [sys.executable, "-m", "bench.batch_reader", "--slot", name]
+    command += ["--dsn", backlog.place.postgres.dsn(), "--publication", PUBLICATION]
+    cost = ServerCost(backlog.place, name)
+    with Program(command, backlog.place.folder / f"{name}.log") as program:
+        program.until_said("reading")
+        began = time.perf_counter()
+        program.mark()
+        wait(backlog, _SENT, name, program)
+        took = time.perf_counter() - began
+        figure = program.complete(Figure(program.age_s, took, rows / took), rows)
+        cost.look()
+    figure.sender_us_per_row = cost.sender_s * 1e6 / rows
+    return figure
+
+
+def _wait(process: "subprocess.Popen[bytes]", cost: ServerCost) -> float:
     """Wait for the end; give the CPU seconds."""
     seen = 0.0
     watched = psutil.Process(process.pid)
@@ -133,6 +157,7 @@ def _wait(process: "subprocess.Popen[bytes]") -> float:
             seen = sum(watched.cpu_times()[:2])
         except psutil.NoSuchProcess:
             break
+        cost.look()  # it ends with its reader
         time.sleep(0.01)
     if process.wait():
         raise SystemExit("pg_recvlogical failed")
@@ -143,9 +168,11 @@ def walstream(backlog: Backlog, run: int, variant: Variant) -> Figure:
     """From when it streams until all is delivered; then it must be confirmed, too."""
     name = f"{variant.short}{run}"
     topic, rows = backlog.topic(name), backlog.shape.changes
+    cost = ServerCost(backlog.place, name)
     with programs.walstream(backlog.place, variant, name) as program:
         program.until_said('"streaming"')
         began = time.perf_counter()  # rows flow while processes are looked for
+        cost.mark()
         program.mark()
         wait(backlog, _SENT, name, program)  # asks no broker that has work to do
         while topic.held() < rows and program.running:
@@ -154,9 +181,9 @@ def walstream(backlog: Backlog, run: int, variant: Variant) -> Figure:
             wait(backlog, _CONFIRMED, name, program)
         took = time.perf_counter() - began
         figure = Figure(program.age_s, took, rows / took)
-        program.complete(figure, rows)
+        cost.complete(program.complete(figure, rows), rows)
         wait(backlog, _CONFIRMED, name, program)
-    read: Read = read_envelope if variant.envelopes else read_op
+    read = READERS[variant.format]
     if variant.registry:
         read = reader_of_avro(variant.registry)
     backlog.checked(topic, read, exact=not variant.transactional)
@@ -182,8 +209,14 @@ def debezium(backlog: Backlog, run: int, *, envelopes: bool) -> Figure:
     name = f"debezium{run}"
     topic, rows = backlog.topic(name), backlog.shape.changes
     start = partial(programs.debezium, envelopes=envelopes)
+    cost = ServerCost(backlog.place, name)
     with start(backlog.place, _LINGER_MS, name) as program:
-        figure = topic.filled(rows, program, _LONGEST_S, counts_start=False)
-        program.complete(figure, rows)
+
+        def begin() -> None:
+            cost.mark()
+            program.mark()
+
+        figure = topic.filled(rows, program, _LONGEST_S, begin)
+        cost.complete(program.complete(figure, rows), rows)
     backlog.checked(topic, read_envelope if envelopes else read_unwrapped)
     return figure

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from bench.programs import AVRO, DEBEZIUM, ENVELOPES, LIMIT, OURS, PURE
+from bench.programs import AVRO, AWAY_MS, DEBEZIUM, ENVELOPES, LIMIT, OURS, PURE
 
 Run = Mapping[str, Any]
 Figures = Mapping[str, Sequence[Run]]
@@ -21,9 +21,11 @@ OF_LIMIT: Final = {
 }
 OF_DEBEZIUM: Final = {"A": 4.5, "B": 5.0}
 CPU_US: Final = {"A": 2.5, "B": 2.5}
+SYSTEM_OF_DEBEZIUM: Final = {"A": 0.5, "B": 0.5, "wide": 0.5}
 _PURE_OF_LIMIT: Final = {"A": 0.70}
 _RSS_MB, _RSS_HELD_MB = 150.0, 200.0
 _HELD: Final = ("huge", "outage")
+_AWAY_CPU_PERCENT, _AWAY_MORE_MS = 10.0, 20.0
 _STEADY, _AT_70 = "1,000 tx/s", "70 % of what it sustains"
 
 
@@ -54,6 +56,12 @@ def ratio(figures: Figures, name: str, other: str) -> float:
     """Give the median of the ratios of the runs' rates: a machine's mood meets both."""
     pairs = zip(figures[name], figures[other], strict=True)
     return float(median(one["rows_per_s"] / two["rows_per_s"] for one, two in pairs))
+
+
+def system_us(run: Run) -> float:
+    """Give the CPU of a row, of walsender, program and broker; 0.0: not measured."""
+    servers = [run.get(f"{one}_us_per_row", 0.0) for one in ("sender", "broker")]
+    return float(run["cpu_us_per_row"] + sum(servers)) if all(servers) else 0.0
 
 
 def ours(figures: Figures) -> str:
@@ -89,7 +97,23 @@ def _drained(profile: str, figures: Figures) -> list[Verdict]:
         found.append(
             Verdict(profile, what, used, CPU_US[profile], at_least=False, unit="us")
         )
+    found += _spent(profile, figures, name)
     return [*found, *_remembered(profile, figures)]
+
+
+def _spent(profile: str, figures: Figures, name: str) -> list[Verdict]:
+    """Hold all that a row costs the machine against Debezium's."""
+    pairs = zip(figures[name], figures.get(DEBEZIUM, ()), strict=False)
+    ratios = [
+        system_us(one) / system_us(two)
+        for one, two in pairs
+        if system_us(one) and system_us(two)
+    ]
+    if profile not in SYSTEM_OF_DEBEZIUM or not ratios:
+        return []
+    what = f"{name} / {DEBEZIUM}, CPU of walsender, program and broker a row"
+    most = SYSTEM_OF_DEBEZIUM[profile]
+    return [Verdict(profile, what, median(ratios), most, at_least=False)]
 
 
 def _remembered(profile: str, figures: Figures) -> list[Verdict]:
@@ -126,6 +150,31 @@ def _latency(profile: str, figures: Figures) -> list[Verdict]:
                     Verdict(profile, what, value, most, at_least=False, unit="ms")
                 )
                 break
+    return found
+
+
+def _network(profile: str, figures: Figures) -> list[Verdict]:
+    found = []
+    for answer_ms in AWAY_MS:
+        for name in OURS:
+            label = f"{name}, {answer_ms} ms away, {_STEADY}"
+            told = figures.get(label, ())
+            runs = [run for run in told if not run["void"]]
+            for what, share, most, unit in (
+                ("CPU", "cpu_percent", _AWAY_CPU_PERCENT, "% of a core"),
+                ("p99", "p99_ms", 2 * answer_ms + _AWAY_MORE_MS, "ms"),
+            ):
+                if told:
+                    value = median(run[share] for run in runs) if runs else math.inf
+                    one = Verdict(
+                        profile,
+                        f"{label}, {what}",
+                        value,
+                        most,
+                        at_least=False,
+                        unit=unit,
+                    )
+                    found.append(one)
     return found
 
 
@@ -205,11 +254,12 @@ def _consumer(profile: str, figures: Figures) -> list[Verdict]:
 
 _ANSWERS: Final[Mapping[str, Callable[[str, Figures], list[Verdict]]]] = {
     "latency": _latency,
+    "network": _network,
     "outage": _remembered,
     "start": _start,
     "backfill": _backfill,
     "debezium": _envelopes,
-    "avro": _encoded,
+    "formats": _encoded,
     "poll": _poll,
     "consumer": _consumer,
 }

@@ -29,7 +29,7 @@ _SHARE: Final = 0.7
 _LEAST_TRIED: Final = 1_000.0
 _MOST_TRIES: Final = 3  # of a rate
 _TRIED_S: Final = 5
-_WARM_S: Final = 3.0  # of each run, not counted
+WARM_S: Final = 3.0  # of each run, not counted
 _DEBEZIUM_WARM_S: Final = 15.0  # until Java has compiled
 _LATE_P99_S: Final = 0.05
 _LATE_MOST_S: Final = 1.0
@@ -70,7 +70,7 @@ def measure(
     load.prepare(place)
     programs.publish(place, [load.TABLE])
     figures: Figures = {}
-    bench = _Bench(place, itertools.count())
+    bench = OpenLoop(place, itertools.count())
     for variant in wanted.variants:
         bench.exact = not variant.transactional
         start = functools.partial(programs.walstream, place, variant)
@@ -83,7 +83,7 @@ def measure(
         rates.append((f"{_SHARE * 100:.0f} % of what it sustains", _SHARE * top.rate))
         for label, rate in rates:
             found = [
-                bench.run(start, rate, seconds, _WARM_S) for _ in range(wanted.runs)
+                bench.run(start, rate, seconds, WARM_S) for _ in range(wanted.runs)
             ]
             figures[f"{variant.name}, {label}"] = found
             say(f"{variant.name}, {label}: p99 {found[-1].p99_ms:.1f} ms")
@@ -98,13 +98,15 @@ def measure(
 
 
 @dataclass
-class _Bench:
+class OpenLoop:
+    """Runs of one table, each with a slot and a topic of its own."""
+
     place: Place
     numbers: "itertools.count[int]"
     exact: bool = True  # does each row take one offset?
 
     def tried(self, start: Start, rate: float) -> Latency:
-        return self.run(start, rate, _TRIED_S, _WARM_S)
+        return self.run(start, rate, _TRIED_S, WARM_S)
 
     def run(self, start: Start, rate: float, seconds: float, warm_s: float) -> Latency:
         """Write at this rate while it is streamed and received."""

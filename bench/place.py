@@ -3,7 +3,7 @@
 import itertools
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,11 +66,13 @@ class Place:
 
 
 @contextmanager
-def servers(rows: int, partitions: int) -> Iterator[Place]:
+def servers(
+    rows: int, partitions: int, kind: Callable[..., LocalKafka] = LocalKafka
+) -> Iterator[Place]:
     """Start a PostgreSQL and a Kafka whose code is warm."""
     with (
         LocalPostgres(settings=_SETTINGS) as postgres,
-        LocalKafka(settings=_BROKER) as kafka,
+        kind(settings=_BROKER) as kafka,
     ):
         folder = Path(tempfile.mkdtemp(prefix="walstream-bench-"))
         place = Place(postgres, kafka, folder, rows, partitions)

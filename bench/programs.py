@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,12 +13,16 @@ from bench.watch import Program
 from walstream.testing.servers.port import free_port
 
 LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
+BATCHES: Final = "walsender, read in batches"
 COMPILED, PURE = "walstream, compiled", "walstream, pure"
 ENVELOPES: Final = "walstream, format debezium"
 AVRO: Final = "walstream, encoding avro"
+EVENT: Final = "walstream, format event"
+TUNGSTEN: Final = "walstream, format tungsten"
 TRANSACTIONAL: Final = "walstream, delivery transactional"
 OURS: Final = (COMPILED, PURE)  # the faster one first
 PUBLICATION: Final = "walstream"
+AWAY_MS: Final = (2, 20)  # how long a Kafka in a network takes for an answer
 _AS_PEER: Final = """
 [sinks.kafka.debezium]
 decimal = "string"
@@ -33,9 +37,10 @@ class Variant:
     name: str
     short: str  # in names of slots, topics and files
     environment: dict[str, str] = field(default_factory=dict)
-    envelopes: bool = False  # format debezium, else op
+    format: str = "op"
     transactional: bool = False  # in Kafka's transactions
-    registry: str = ""  # where the schemas of envelopes in Avro are
+    registry: str = ""  # where the schemas of records in Avro are
+    bootstrap: str = ""  # by which Kafka is reached, else directly
 
 
 def variants() -> list[Variant]:
@@ -49,13 +54,26 @@ def variants() -> list[Variant]:
 def envelopes() -> Variant:
     """Give the fastest form, writing what Debezium writes."""
     fastest = variants()[0]
-    return Variant(ENVELOPES, "envelopes", fastest.environment, envelopes=True)
+    return Variant(ENVELOPES, "envelopes", fastest.environment, format="debezium")
 
 
 def avro(registry: str) -> Variant:
     """Give the fastest form, writing envelopes in Avro."""
+    return replace(envelopes(), name=AVRO, short="avro", registry=registry)
+
+
+def plain_formats() -> list[Variant]:
+    """Give the fastest form in the formats whose records are rows alone."""
+    environment = variants()[0].environment
+    named = ((EVENT, "event"), (TUNGSTEN, "tungsten"))
+    return [Variant(name, form, environment, format=form) for name, form in named]
+
+
+def away(answer_ms: int, bootstrap: str = "") -> Variant:
+    """Give the fastest form, and a Kafka that answers after so long."""
     fastest = variants()[0]
-    return Variant(AVRO, "avro", fastest.environment, envelopes=True, registry=registry)
+    name = f"{fastest.name}, {answer_ms} ms away"
+    return replace(fastest, name=name, short=f"away{answer_ms}", bootstrap=bootstrap)
 
 
 def transactional() -> Variant:
@@ -112,12 +130,12 @@ sinks = ["kafka"]
 [sinks.kafka]
 kind = "kafka"
 topic = "{name}.{{schema}}.{{table}}"
-format = "{"debezium" if variant.envelopes else "op"}"
+format = "{variant.format}"
 encoding = "{"avro" if variant.registry else "json"}"
 delivery = "{"transactional" if variant.transactional else "idempotent"}"
 [sinks.kafka.producer]
-"bootstrap.servers" = "{place.kafka.bootstrap}"
-{_AS_PEER if variant.envelopes else ""}
+"bootstrap.servers" = "{variant.bootstrap or place.kafka.bootstrap}"
+{_AS_PEER if variant.format == "debezium" else ""}
 {_registered(variant.registry) if variant.registry else ""}""")
     command = (COMMAND, "run", "--adopt-slot", "-c", configuration)
     log = place.folder / f"{name}.log"

@@ -161,6 +161,8 @@ SHAPES: Final[dict[str, Callable[[int], Shape]]] = {
     "A": _a,
     "B": _b,
     "debezium": partial(_inserts, "debezium", size=100),
+    "formats": partial(_inserts, "formats", size=100),
+    "network": partial(_inserts, "network", size=100),
     "delivery": partial(_inserts, "delivery", size=100),
     "wide": _wide,
     "update-full": _update_full,

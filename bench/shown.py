@@ -7,12 +7,19 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.goals import Figures, ratio, verdicts
-from bench.programs import DEBEZIUM, LIMIT
+from bench.goals import Figures, ratio, system_us, verdicts
+from bench.programs import BATCHES, DEBEZIUM, LIMIT
 from bench.results import Document
 
 _WIDTH: Final = 120
-_BESIDE: Final = (LIMIT, "COPY", "bare loop", "spark.read.jdbc, warm", DEBEZIUM)
+_BESIDE: Final = (
+    LIMIT,
+    BATCHES,
+    "COPY",
+    "bare loop",
+    "spark.read.jdbc, warm",
+    DEBEZIUM,
+)
 console = Console(width=_WIDTH)
 
 
@@ -21,9 +28,12 @@ def show(document: Document) -> None:
     figures = document["figures"]
     if not figures:
         return
-    first = next(run for runs in figures.values() for run in runs)
-    made = rates if "rows_per_s" in first else plain
-    console.print(made(document["profile"], figures))
+    for kind in kinds(figures):
+        first = next(iter(kind.values()))[0]
+        made = rates if "rows_per_s" in first else plain
+        console.print(made(document["profile"], kind))
+        if first.get("sender_us_per_row"):
+            console.print(costs(document["profile"], kind))
     for name, runs in figures.items():
         for run in runs:
             if run.get("void"):
@@ -32,6 +42,14 @@ def show(document: Document) -> None:
         console.print(f"{name}: not measured: {why}")
     for verdict in verdicts(document["profile"], figures):
         console.print(str(verdict))
+
+
+def kinds(figures: Figures) -> list[dict[str, Sequence[Mapping[str, Any]]]]:
+    """Part figures that say different things: a profile may have several kinds."""
+    found: dict[tuple[str, ...], dict[str, Sequence[Mapping[str, Any]]]] = {}
+    for name, runs in figures.items():
+        found.setdefault(tuple(runs[0]), {})[name] = runs
+    return list(found.values())
 
 
 def goals(documents: Sequence[Document]) -> None:
@@ -67,6 +85,20 @@ def rates(profile: str, figures: Figures) -> Table:
         cells += [f"{used:.1f}" if used else "", f"{rss:.0f}" if rss else ""]
         rows.append([name, *cells])
     return _table(profile, [*headings, "CPU us/row", "RSS MB"], rows)
+
+
+def costs(profile: str, figures: Figures) -> Table:
+    """Lay out what a row costs the whole machine: the servers' CPU, too."""
+    headings = ["walsender", "program", "broker", "all three"]
+    rows = []
+    for name, runs in figures.items():
+        found = [
+            median(run[f"{one}_us_per_row"] for run in runs)
+            for one in ("sender", "cpu", "broker")
+        ]
+        found.append(median(map(system_us, runs)))
+        rows.append([name, *(f"{one:.1f}" if one else "" for one in found)])
+    return _table(f"{profile}: CPU, us a row", headings, rows)
 
 
 def plain(profile: str, figures: Figures) -> Table:

@@ -9,7 +9,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -36,6 +36,8 @@ class Figure:
     rows_per_s: float  # while sending
     cpu_us_per_row: float = 0.0  # all its processes
     rss_mb: float = 0.0  # the highest sum over its processes
+    sender_us_per_row: float = 0.0  # CPU of the slot's walsender
+    broker_us_per_row: float = 0.0  # CPU of Kafka's broker; 0: it had no part
 
 
 class Topic:
@@ -83,18 +85,16 @@ class Topic:
         rows: int,
         program: "Program",
         timeout_s: float,
-        *,
-        counts_start: bool = True,
+        begin: Callable[[], None] = lambda: None,
     ) -> Figure:
-        """Wait until it holds all rows; more or fewer of them end the benchmark."""
+        """Wait until it holds all rows; call `begin` when it has the first."""
         first, seen_first = 0.0, 0
         deadline = time.monotonic() + timeout_s
         while (held := self.held()) < rows:
             now = time.perf_counter()
             if held and not seen_first:
                 first, seen_first = now, held
-                if not counts_start:
-                    program.mark()
+                begin()
             running = program.running
             if not running and self.held() < rows:
                 raise SystemExit(f"{self.name}: {held} of {rows}\n{program.log_end()}")

@@ -6,10 +6,15 @@ PARTITIONS = 4  # of each topic, which is made when it is written to
 
 
 class Mocked:
-    def __init__(self) -> None:
+    def __init__(self, *, rtt_ms: int = 0) -> None:
+        """Answer each request after `rtt_ms`."""
         # lives as long as this client does
         self._producer = Producer(
-            {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
+            {
+                "bootstrap.servers": "-",
+                "test.mock.num.brokers": 1,
+                "test.mock.broker.rtt": rtt_ms,
+            }
         )
         (broker,) = self._producer.list_topics(timeout=10).brokers.values()
         self.bootstrap = f"{broker.host}:{broker.port}"

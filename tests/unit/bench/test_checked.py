@@ -1,8 +1,18 @@
 """A change reads the same from the server, from walstream and from Debezium."""
 
+import orjson
 import pytest
 
-from bench.checked import Sum, Unlike, new_of, read_envelope, read_op, read_unwrapped
+from bench.checked import (
+    Sum,
+    Unlike,
+    new_of,
+    read_envelope,
+    read_event,
+    read_op,
+    read_tungsten,
+    read_unwrapped,
+)
 
 _ROW = "7\t8\tsome text\t2026-01-01 00:00:08.123457+00\t10.00\tname 8"
 _TEXTS = _ROW.replace("\t", '","')
@@ -40,6 +50,26 @@ def test_an_envelope_is_read_as_its_new_row() -> None:
         read_envelope(b'{"id":8}', envelope)
     gone = b'{"before":{"id":7},"after":null,"op":"d"}'
     assert read_envelope(b'{"id":7}', gone)[:3] == ("7", None, "D\t7")
+
+
+def test_an_event_is_read_as_its_row() -> None:
+    event = b'{"Action":"insert","Columns":' + _UNWRAPPED + b"}"
+    assert read_event(b'["7"]', event)[:3] == ("7", 8, _ROW)
+    with pytest.raises(Unlike, match="has key"):
+        read_event(b'["8"]', event)
+    gone = b'{"Action":"delete","Columns":{"id":7,"a":null}}'
+    assert read_event(b'["7"]', gone)[:3] == ("7", None, "D\t7")
+
+
+def test_tungstens_row_is_the_servers_line() -> None:
+    names = ("id", "a", "note", "at", "amount", "name")
+    row = orjson.dumps(dict(zip(names, _ROW.split("\t"), strict=True)))
+    record = b'{"record":' + row + b',"_optype":"INSERT"}'
+    assert read_tungsten(b'["7"]', record)[:3] == ("7", 8, _ROW)
+    with pytest.raises(Unlike, match="has key"):
+        read_tungsten(b'["8"]', record)
+    gone = b'{"record":{"id":"7"},"_optype":"DELETE"}'
+    assert read_tungsten(b'["7"]', gone)[:3] == ("7", None, "D\t7")
 
 
 def test_a_delete_is_no_value_or_null() -> None:

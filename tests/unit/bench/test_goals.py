@@ -66,7 +66,7 @@ def test_a_verdict_says_both_figures() -> None:
 
 def test_envelopes_in_each_encoding_are_held_against_ops() -> None:
     figures = {COMPILED: [run(80)], ENVELOPES: [run(40)], AVRO: [run(50)]}
-    found = {verdict.what: verdict.met for verdict in verdicts("avro", figures)}
+    found = {verdict.what: verdict.met for verdict in verdicts("formats", figures)}
     assert found == {
         f"{ENVELOPES} / {COMPILED}, rows/s": False,
         f"{AVRO} / {COMPILED}, rows/s": True,
@@ -84,4 +84,40 @@ def test_envelopes_are_held_against_ops_and_against_debezium() -> None:
     assert found == {
         f"{ENVELOPES} / {COMPILED}, rows/s": True,
         f"{ENVELOPES} / {DEBEZIUM}, rows/s": False,
+    }
+
+
+def test_what_a_row_costs_the_machine_is_held_against_debeziums() -> None:
+    def costly(cpu: float, sender: float, broker: float) -> dict[str, Any]:
+        servers = {"sender_us_per_row": sender, "broker_us_per_row": broker}
+        return {**run(100, cpu), **servers}
+
+    figures = {
+        LIMIT: [run(100)] * 3,
+        COMPILED: [costly(4, 3, 2), costly(4, 3, 3), costly(4, 3, 4)],
+        DEBEZIUM: [costly(14, 3, 3), costly(14, 3, 3), costly(14, 3, 3)],
+    }
+    (found,) = (one for one in verdicts("wide", figures) if "walsender" in one.what)
+    assert (found.found, found.met) == (0.5, True)
+    # documents of before have the program's own alone
+    figures[DEBEZIUM] = [run(50)] * 3
+    told = verdicts("wide", figures)
+    assert not [one for one in told if "walsender" in one.what]
+
+
+def test_a_kafka_in_a_network_has_goals_by_how_far_it_is() -> None:
+    def far(cpu: float, p99: float) -> dict[str, Any]:
+        return {"cpu_percent": cpu, "p99_ms": p99, "void": ""}
+
+    figures = {
+        f"{COMPILED}, 1,000 tx/s": [far(99, 999)],  # next to it: no goal
+        f"{COMPILED}, 2 ms away, 1,000 tx/s": [far(9, 25)],
+        f"{COMPILED}, 20 ms away, 1,000 tx/s": [far(11, 59)],
+    }
+    found = {one.what: (one.goal, one.met) for one in verdicts("network", figures)}
+    assert found == {
+        f"{COMPILED}, 2 ms away, 1,000 tx/s, CPU": (10.0, True),
+        f"{COMPILED}, 2 ms away, 1,000 tx/s, p99": (24.0, False),
+        f"{COMPILED}, 20 ms away, 1,000 tx/s, CPU": (10.0, False),
+        f"{COMPILED}, 20 ms away, 1,000 tx/s, p99": (60.0, True),
     }
