@@ -1,6 +1,8 @@
-"""Reads one payload from front to back; every length is checked before it is used.
+"""Reads one message from front to back; every length is checked before it is used.
 
-Raises Malformed with the reason; `decode` alone turns that into a DecodeError.
+The message ends with the bytes that it is in: what was read before it, a frame's
+header, need not be cut off. Raises Malformed with the reason; `decode` alone turns that
+into a DecodeError.
 """
 
 from struct import Struct
@@ -34,13 +36,13 @@ class Malformed(Exception):
 
 
 class Cursor:
-    """Reader of one payload; starts after the tag."""
+    """Reader of one message; starts after its tag, which is at `start`."""
 
     __slots__ = ("offset", "payload", "toasted")
 
-    def __init__(self, payload: bytes) -> None:
+    def __init__(self, payload: bytes, start: int) -> None:
         self.payload = payload
-        self.offset = 1
+        self.offset = start + 1
         self.toasted = False  # did a tuple hold an unchanged toasted value?
 
     def _take(self, size: int) -> int:

@@ -124,26 +124,31 @@ READERS: Final[dict[int, Callable[[Cursor], Message]]] = {
 }
 
 
-def decode(payload: bytes) -> Message:
-    """Decode one whole message; raise DecodeError for anything else."""
-    cursor = Cursor(payload)
+def decode(payload: bytes, start: int = 0) -> Message:
+    """Decode one message, from `start` to the end; raise DecodeError for anything else.
+
+    A frame is passed with the size of its header, since a slice would be a copy.
+    """
+    cursor = Cursor(payload, start)
     message: Message
     try:
-        tag = payload[0]
+        tag = payload[start]
         # called by its name it costs less, and most messages are inserts
         message = _insert(cursor) if tag == _INSERT else READERS[tag](cursor)
     except Malformed as error:
-        raise _refuse(payload, str(error), error.offset) from None
+        raise _refuse(payload, start, str(error), error.offset) from None
     except UnicodeDecodeError:
-        raise _refuse(payload, "text is not UTF-8", cursor.offset) from None
+        raise _refuse(payload, start, "text is not UTF-8", cursor.offset) from None
     except IndexError:
-        raise _refuse(payload, "empty", 0) from None
+        raise _refuse(payload, start, "empty", start) from None
     except KeyError:
-        raise _refuse(payload, "unknown message", 0) from None
+        raise _refuse(payload, start, "unknown message", start) from None
     if cursor.offset != len(payload):
-        raise _refuse(payload, "bytes after its end", cursor.offset)
+        raise _refuse(payload, start, "bytes after its end", cursor.offset)
     return message
 
 
-def _refuse(payload: bytes, reason: str, offset: int) -> DecodeError:
-    return DecodeError(reason, tag=chr(payload[0]) if payload else "", offset=offset)
+def _refuse(payload: bytes, start: int, reason: str, offset: int) -> DecodeError:
+    """Return the error; its offset counts from the tag."""
+    tag = chr(payload[start]) if start < len(payload) else ""
+    return DecodeError(reason, tag=tag, offset=offset - start)
