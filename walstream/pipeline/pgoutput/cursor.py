@@ -18,9 +18,6 @@ _U64: Final = Struct("!Q").unpack_from
 _I32: Final = Struct("!i").unpack_from
 _I64: Final = Struct("!q").unpack_from
 
-_BEGIN: Final = Struct("!QqI").unpack_from
-_COMMIT: Final = Struct("!BQQq").unpack_from
-
 _NEW: Final = ord("N")
 _TEXT: Final = ord("t")
 _NULL: Final = ord("n")
@@ -84,16 +81,6 @@ class Cursor:
     def i64(self) -> int:
         value: int = _I64(self.payload, self._take(8))[0]
         return value
-
-    def begin(self) -> tuple[int, int, int]:
-        """Read the three numbers of a Begin in one step: small ones are many."""
-        final_lsn, commit_time, xid = _BEGIN(self.payload, self._take(20))
-        return final_lsn, commit_time, xid
-
-    def commit(self) -> tuple[int, int, int, int]:
-        """Read the four numbers of a Commit, likewise."""
-        flags, lsn, end_lsn, commit_time = _COMMIT(self.payload, self._take(25))
-        return flags, lsn, end_lsn, commit_time
 
     def tag(self, allowed: bytes) -> int:
         """Return one byte that says what follows."""
