@@ -24,7 +24,17 @@ def refusal(payload: bytes) -> DecodeError | None:
     return None
 
 
+def told(payload: bytes, start: int = 0) -> tuple[object, ...]:
+    """Return what becomes of bytes: a message, or all that a refusal says."""
+    try:
+        return ("message", repr(decode(payload, start)))
+    except DecodeError as error:
+        return (str(error), error.tag, error.offset)
+
+
 def decodes_or_refuses(payload: bytes) -> None:
+    for head in (b"w" * 25, b"\0", payload):  # no byte before it counts
+        assert told(head + payload, len(head)) == told(payload)
     if error := refusal(payload):
         assert 0 <= error.offset <= len(payload)
         assert error.tag == (chr(payload[0]) if payload else "")
@@ -64,6 +74,26 @@ def test_every_proper_prefix_is_refused(message: Message) -> None:
     for size in range(len(payload)):
         with pytest.raises(DecodeError):
             decode(payload[:size])
+
+
+@given(messages, st.binary(max_size=30), st.data())
+def test_in_a_frame_the_same_is_read_and_the_same_refused(
+    message: Message, head: bytes, data: st.DataObject
+) -> None:
+    damaged = bytearray(encode(message))
+    for _ in range(data.draw(st.integers(0, 3))):
+        place = data.draw(st.integers(0, len(damaged) - 1))
+        # among them lengths and counts of gigabytes
+        damaged[place] = data.draw(st.sampled_from((0, 1, 0x7F, 0x80, 0xFF)))
+    payload = bytes(damaged[: data.draw(st.integers(0, len(damaged)))])
+    assert told(head + payload, len(head)) == told(payload)
+
+
+@given(st.binary(max_size=30), st.integers(0, 40))
+def test_a_frame_that_ends_before_its_message_is_refused(
+    frame: bytes, beyond: int
+) -> None:
+    assert told(frame, len(frame) + beyond) == told(b"")
 
 
 @given(messages, st.binary(min_size=1, max_size=3))

@@ -214,7 +214,7 @@ class Pipeline:
                 if len(frame) == HEAD_SIZE:
                     op = self._large_row(frame)
                 else:
-                    row = cast("RowMessage", decode(frame[HEADER_SIZE:]))
+                    row = cast("RowMessage", decode(frame, HEADER_SIZE))
                     op = self._assembler.row(row, _U64(frame, 1)[0])
                 if not self._send(op):
                     return True
@@ -243,7 +243,7 @@ class Pipeline:
         if frame[0] != WAL_DATA:
             self._keepalive(frame)
             return True
-        message = decode(frame[HEADER_SIZE:])
+        message = decode(frame, HEADER_SIZE)
         match message:
             case Begin():
                 return self._begin(message)

@@ -74,7 +74,7 @@ class SlotCopy:
 def _begin(frame: bytes) -> Begin | None:
     if frame[0] != WAL_DATA or frame[HEADER_SIZE] != _BEGIN:
         return None
-    message = decode(frame[HEADER_SIZE:])
+    message = decode(frame, HEADER_SIZE)
     return message if isinstance(message, Begin) else None
 
 

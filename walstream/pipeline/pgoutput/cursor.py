@@ -1,6 +1,8 @@
-"""Reads one payload from front to back; every length is checked before it is used.
+"""Reads one message from front to back; every length is checked before it is used.
 
-Raises Malformed with the reason; `decode` alone turns that into a DecodeError.
+The message ends with the bytes that it is in: what was read before it, a frame's
+header, need not be cut off. Raises Malformed with the reason; `decode` alone turns that
+into a DecodeError.
 """
 
 from struct import Struct
@@ -15,9 +17,6 @@ _U16: Final = Struct("!H").unpack_from
 _U64: Final = Struct("!Q").unpack_from
 _I32: Final = Struct("!i").unpack_from
 _I64: Final = Struct("!q").unpack_from
-
-_BEGIN: Final = Struct("!QqI").unpack_from
-_COMMIT: Final = Struct("!BQQq").unpack_from
 
 _NEW: Final = ord("N")
 _TEXT: Final = ord("t")
@@ -34,13 +33,13 @@ class Malformed(Exception):
 
 
 class Cursor:
-    """Reader of one payload; starts after the tag."""
+    """Reader of one message; starts after its tag, which is at `start`."""
 
     __slots__ = ("offset", "payload", "toasted")
 
-    def __init__(self, payload: bytes) -> None:
+    def __init__(self, payload: bytes, start: int) -> None:
         self.payload = payload
-        self.offset = 1
+        self.offset = start + 1
         self.toasted = False  # did a tuple hold an unchanged toasted value?
 
     def _take(self, size: int) -> int:
@@ -82,16 +81,6 @@ class Cursor:
     def i64(self) -> int:
         value: int = _I64(self.payload, self._take(8))[0]
         return value
-
-    def begin(self) -> tuple[int, int, int]:
-        """Read the three numbers of a Begin in one step: small ones are many."""
-        final_lsn, commit_time, xid = _BEGIN(self.payload, self._take(20))
-        return final_lsn, commit_time, xid
-
-    def commit(self) -> tuple[int, int, int, int]:
-        """Read the four numbers of a Commit, likewise."""
-        flags, lsn, end_lsn, commit_time = _COMMIT(self.payload, self._take(25))
-        return flags, lsn, end_lsn, commit_time
 
     def tag(self, allowed: bytes) -> int:
         """Return one byte that says what follows."""

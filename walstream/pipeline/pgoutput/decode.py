@@ -5,6 +5,7 @@ It does not handle bad input: `decode` alone decides that bytes are no message.
 """
 
 from collections.abc import Callable
+from struct import Struct
 from typing import Final
 
 from walstream.errors import DecodeError
@@ -24,18 +25,23 @@ from walstream.pipeline.pgoutput.messages import (
     Update,
 )
 
+_BEGIN: Final = Struct("!xQqI")
+_COMMIT: Final = Struct("!xBQQq")
+_begin_at: Final = _BEGIN.unpack_from
+_commit_at: Final = _COMMIT.unpack_from
+_BEGIN_SIZE: Final = _BEGIN.size
+_COMMIT_SIZE: Final = _COMMIT.size
+
 _NEW: Final = ord("N")  # a new row follows
 _WHOLE: Final = ord("O")  # an old row, every column of it
 
 
 def _begin(cursor: Cursor) -> Begin:
-    final_lsn, commit_time, xid = cursor.begin()
-    return Begin(final_lsn, commit_time, xid)
+    return Begin(cursor.u64(), cursor.i64(), cursor.u32())
 
 
 def _commit(cursor: Cursor) -> Commit:
-    flags, commit_lsn, end_lsn, commit_time = cursor.commit()
-    return Commit(flags, commit_lsn, end_lsn, commit_time)
+    return Commit(cursor.u8(), cursor.u64(), cursor.u64(), cursor.i64())
 
 
 def _origin(cursor: Cursor) -> Origin:
@@ -109,10 +115,12 @@ def _logical_message(cursor: Cursor) -> LogicalMessage:
     )
 
 
+_BEGIN_TAG: Final = ord("B")
+_COMMIT_TAG: Final = ord("C")
 _INSERT: Final = ord("I")
 READERS: Final[dict[int, Callable[[Cursor], Message]]] = {
-    ord("B"): _begin,
-    ord("C"): _commit,
+    _BEGIN_TAG: _begin,
+    _COMMIT_TAG: _commit,
     ord("O"): _origin,
     ord("R"): _relation,
     ord("Y"): _type,
@@ -124,26 +132,41 @@ READERS: Final[dict[int, Callable[[Cursor], Message]]] = {
 }
 
 
-def decode(payload: bytes) -> Message:
-    """Decode one whole message; raise DecodeError for anything else."""
-    cursor = Cursor(payload)
+def decode(payload: bytes, start: int = 0) -> Message:
+    """Decode one message, from `start` to the end; raise DecodeError for anything else.
+
+    A frame is passed with the size of its header, since a slice would be a copy.
+    """
+    size = len(payload) - start
+    if size <= _COMMIT_SIZE and size > 0:
+        # in one step, where the size is right: of a small transaction two of three
+        tag = payload[start]
+        if tag == _BEGIN_TAG and size == _BEGIN_SIZE:
+            final_lsn, commit_time, xid = _begin_at(payload, start)
+            return Begin(final_lsn, commit_time, xid)
+        if tag == _COMMIT_TAG and size == _COMMIT_SIZE:
+            flags, commit_lsn, end_lsn, commit_time = _commit_at(payload, start)
+            return Commit(flags, commit_lsn, end_lsn, commit_time)
+    cursor = Cursor(payload, start)
     message: Message
     try:
-        tag = payload[0]
+        tag = payload[start]
         # called by its name it costs less, and most messages are inserts
         message = _insert(cursor) if tag == _INSERT else READERS[tag](cursor)
     except Malformed as error:
-        raise _refuse(payload, str(error), error.offset) from None
+        raise _refuse(payload, start, str(error), error.offset) from None
     except UnicodeDecodeError:
-        raise _refuse(payload, "text is not UTF-8", cursor.offset) from None
+        raise _refuse(payload, start, "text is not UTF-8", cursor.offset) from None
     except IndexError:
-        raise _refuse(payload, "empty", 0) from None
+        raise _refuse(payload, start, "empty", start) from None
     except KeyError:
-        raise _refuse(payload, "unknown message", 0) from None
+        raise _refuse(payload, start, "unknown message", start) from None
     if cursor.offset != len(payload):
-        raise _refuse(payload, "bytes after its end", cursor.offset)
+        raise _refuse(payload, start, "bytes after its end", cursor.offset)
     return message
 
 
-def _refuse(payload: bytes, reason: str, offset: int) -> DecodeError:
-    return DecodeError(reason, tag=chr(payload[0]) if payload else "", offset=offset)
+def _refuse(payload: bytes, start: int, reason: str, offset: int) -> DecodeError:
+    """Return the error; its offset counts from the tag."""
+    tag = chr(payload[start]) if start < len(payload) else ""
+    return DecodeError(reason, tag=tag, offset=offset - start)

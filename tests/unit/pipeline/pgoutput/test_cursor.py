@@ -9,7 +9,7 @@ from walstream.row import UNCHANGED
 
 
 def cursor(*parts: bytes) -> Cursor:
-    return Cursor(b"?" + b"".join(parts))  # a cursor begins behind the tag
+    return Cursor(b"?" + b"".join(parts), 0)  # a cursor begins behind the tag
 
 
 @pytest.mark.parametrize(
