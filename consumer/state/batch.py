@@ -18,6 +18,7 @@ from consumer.handler import (
     unfinished,
 )
 from consumer.op import Op
+from consumer.state.handler_pipeline import handle_ahead
 from consumer.state.partition_state import KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan
 from consumer.state.position import AppliedPosition, SnapshotChunk, place_in_snapshot
@@ -83,15 +84,23 @@ class Batch:
         if self.values is not None:
             self.values.forget(tx)
 
-    def run(self, tx: Transaction, plan: BatchPlan, known: KnownState) -> BatchOutcome:
+    def run(
+        self,
+        tx: Transaction,
+        plan: BatchPlan,
+        known: KnownState,
+        *,
+        ahead: bool = False,
+    ) -> BatchOutcome:
         """Handle a plan's ops in one transaction; raise and roll back, or commit.
 
-        The plan may be cut short, when time is up; at least one op is handled.
+        The plan may be cut short, when time is up; at least one op is handled. `ahead`:
+        in a pipeline, where what is raised may be any op's.
         """
         with self._transaction(tx) as xid:
             filling = self._fill(tx, plan.ops)
             ops = plan.ops if filling is None else plan.ops[: filling.count]
-            handled = self._handle(tx, ops)
+            handled = self._handle(tx, ops, ahead=ahead)
             outcome = reached(plan, known.now, handled)
             self._keep(tx, xid, known, outcome, filling)
         return outcome
@@ -175,12 +184,14 @@ class Batch:
             hint="the consumer commits: a handler only returns or raises",
         ).at(*self.state.place)
 
-    def _handle(self, tx: Transaction, ops: list[Op]) -> int:
+    def _handle(self, tx: Transaction, ops: list[Op], *, ahead: bool = False) -> int:
         """Call the handler, until time is up or a stop is wished; give the number."""
         if self.hooks is not None:
             finished("begin_batch", self.hooks.begin(tx, ops))
         if self.batch_handler is not None:
             handled = self._handle_at_once(tx, ops, self.batch_handler)
+        elif ahead:
+            handled = self._handle_ahead(tx, ops)
         else:
             handled = self._handle_each(tx, ops)
         if self.hooks is not None:
@@ -201,6 +212,19 @@ class Batch:
         if status != TransactionStatus.INTRANS:
             raise _ended(status, ops[0], count)
         return count
+
+    def _handle_ahead(self, tx: Transaction, ops: list[Op]) -> int:
+        deadline = runtime.monotonic() + self.longest_s
+        clock, stopping = runtime.current().monotonic, self.stopping
+        handled, failed = handle_ahead(
+            tx, ops, self.handler, lambda: clock() >= deadline or stopping()
+        )
+        if failed is not None:
+            raise Raised(ops[0], failed, len(ops)) from failed
+        status = tx.pgconn.transaction_status
+        if status != TransactionStatus.INTRANS:
+            raise _ended(status, ops[0], len(ops))
+        return handled
 
     def _handle_each(self, tx: Transaction, ops: list[Op]) -> int:
         deadline = runtime.monotonic() + self.longest_s

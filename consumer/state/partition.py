@@ -35,6 +35,7 @@ from consumer.metrics import Measure, Metrics
 from consumer.op import EnvelopeOp, Op
 from consumer.poison import OnPoison, meet
 from consumer.state.batch import Batch, BatchOutcome, Locked, Moved, Raised
+from consumer.state.handler_pipeline import PipelineChoice
 from consumer.state.partition_state import PartitionState
 from consumer.state.plan import BatchPlan, Planner
 from consumer.state.schema import Tables
@@ -68,6 +69,7 @@ class WorkOptions:
     decoder: Decoder
     hooks: BatchHooks | None = None
     batch_handler: IdempotentBatchHandler | None = None
+    pipeline: bool = False
     crossings: Crossings = field(default_factory=Crossings)
 
 
@@ -96,6 +98,7 @@ class IdempotentWork:
             values,
         )
         self._limit = BatchLimit(options.batch)
+        self._pipeline = PipelineChoice(wanted=options.pipeline)
         self._session = PartitionSession(lane, self._batch, options.session)
         self._alone = range(0)  # offsets of ops that share no batch
         self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
@@ -214,6 +217,13 @@ class IdempotentWork:
 
     def _meet(self, plan: BatchPlan, error: Exception) -> None:
         """Meet what rolled a batch back."""
+        if isinstance(error, Raised | psycopg.Error) and self._pipeline.takes(plan):
+            self._pipeline.refuse(plan)
+            cause = error.cause if isinstance(error, Raised) else error
+            if isinstance(cause, psycopg.Error) and self._session.passes(cause):
+                self._recover(plan, cause)
+            self._count(Measure.RETRIED, 1)
+            return
         match error:
             case Moved():
                 self._session.doubt()
@@ -228,7 +238,8 @@ class IdempotentWork:
         session, op = self._session, plan.ops[0]
         if op.kind is not Kind.TRUNCATE or not op.partitions:
             self._tell_partitions(plan)
-            return self._batch.run(session.tx, plan, session.known)
+            ahead = self._pipeline.takes(plan)
+            return self._batch.run(session.tx, plan, session.known, ahead=ahead)
         barrier = Barrier(self._batch.state, op, session.known.now.source)
         crossings = self._options.crossings
         # before it is asked: so that what is run from now on is heard of
@@ -321,10 +332,8 @@ class IdempotentWork:
         self._session.recover(error)
 
     def _raise_verdict(self, plan: BatchPlan) -> None:
-        if self._verdict is not None:
-            offset, error = self._verdict
-            if plan.next_offset > offset:
-                raise error
+        if self._verdict is not None and plan.next_offset > self._verdict[0]:
+            raise self._verdict[1]
 
     def _measure(self, plan: BatchPlan, outcome: BatchOutcome, seconds: float) -> None:
         passed = outcome.turn is Turn.PASS

@@ -1,0 +1,150 @@
+"""Ops of a batch in psycopg's pipeline: no statement waits for the one before it.
+
+A batch commits only if PostgreSQL refused nothing of it, whatever its handlers caught:
+otherwise it is rolled back, and handled again without a pipeline, where each error is
+raised by the statement that has it. So the effects are the same in both ways.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+
+from consumer.handler import Fatal, IdempotentHandler, Transaction, unfinished
+from consumer.op import Op
+from consumer.state.plan import BatchPlan
+
+# ops before the first look at what became of them; then twice as many, and so on: so
+# that neither a time limit nor a stop waits for many slow statements
+_FIRST_LOOK: Final = 25
+
+
+class PipelineChoice:
+    """Which plans are handled in a pipeline: no op that was in one that failed."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted
+        self._from = 0  # an offset
+
+    def takes(self, plan: BatchPlan) -> bool:
+        ops = plan.ops
+        return self._wanted and len(ops) > 1 and ops[0].record.offset >= self._from
+
+    def refuse(self, plan: BatchPlan) -> None:
+        """Take none of a plan's ops when they come again."""
+        self._from = plan.next_offset
+
+
+class PipelineCursor(psycopg.Cursor[Any]):
+    """Cursor whose results are there when they are looked at.
+
+    psycopg's own tells of no rows and no columns until something is fetched.
+    """
+
+    @property
+    def rowcount(self) -> int:
+        self._arrive()
+        return super().rowcount
+
+    @property
+    def description(self) -> list[psycopg.Column] | None:
+        self._arrive()
+        return super().description
+
+    @property
+    def statusmessage(self) -> str | None:
+        self._arrive()
+        return super().statusmessage
+
+    def _arrive(self) -> None:
+        pgconn = self.connection.pgconn
+        if self.pgresult is None and pgconn.pipeline_status:
+            with self.connection.pipeline():  # leaving an inner one waits for all
+                pass
+
+
+class _Refusals:
+    """What all waiting of a connection goes through; it keeps the first error."""
+
+    def __init__(self, wait: Callable[..., Any]) -> None:
+        self._wait = wait
+        self.first: psycopg.Error | None = None
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        try:
+            return self._wait(*given, **named)
+        except psycopg.Error as error:
+            self.first = self.first or error
+            raise
+
+
+def handle_ahead(
+    tx: Transaction,
+    ops: Sequence[Op],
+    handler: IdempotentHandler,
+    ends: Callable[[], bool],
+) -> tuple[int, BaseException | None]:
+    """Call the handler; tell for how many ops, and what failed: any of their errors.
+
+    It ends early where `ends` says so, with what is handled by then.
+    """
+    count, failed = 0, None
+    with _hearing(tx) as refusals:
+        try:
+            with tx.pipeline() as pipeline, _cursors(tx):
+                look = _FIRST_LOOK
+                for count, op in enumerate(ops, 1):
+                    failed = _raised(tx, op, handler)
+                    if failed is not None:
+                        break
+                    if count == look:
+                        pipeline.sync()
+                        look = 2 * count + _FIRST_LOOK
+                        if ends():
+                            break
+        except psycopg.Error as error:
+            failed = failed or error
+    # the server's own word comes first: a handler may have met what it caused
+    return count, refusals.first or failed
+
+
+def _raised(
+    tx: Transaction, op: Op, handler: IdempotentHandler
+) -> BaseException | None:
+    """Return what a handler raised: raised on, psycopg would log what it left."""
+    try:
+        returned = handler(tx, op)
+    except BaseException as error:  # noqa: BLE001 - sys.exit, CancelledError: theirs
+        return error
+    if returned is not None and (reason := unfinished(returned)) is not None:
+        return Fatal(reason)
+    if tx.closed:
+        return psycopg.OperationalError("the connection is closed")
+    return None
+
+
+@contextmanager
+def _hearing(tx: Transaction) -> Iterator[_Refusals]:
+    """Hear of each error, also of one that the handler catches."""
+    refusals = _Refusals(tx.wait)
+    tx.wait = refusals  # type: ignore[method-assign]
+    try:
+        yield refusals
+    finally:
+        del tx.wait
+
+
+@contextmanager
+def _cursors(tx: Transaction) -> Iterator[None]:
+    """Lend the connection its cursors; a class that the handler has set stays."""
+    before = tx.cursor_factory
+    if before is not psycopg.Cursor:
+        yield
+        return
+    tx.cursor_factory = PipelineCursor
+    try:
+        yield
+    finally:
+        if tx.cursor_factory is PipelineCursor:
+            tx.cursor_factory = before
