@@ -21,7 +21,7 @@ _FIRST_LOOK: Final = 25
 
 
 class PipelineChoice:
-    """Which plans are handled in a pipeline: no op that was in one that failed."""
+    """Choice of plans for the pipeline: none with an op of one that failed."""
 
     def __init__(self, *, wanted: bool) -> None:
         self._wanted = wanted
@@ -65,7 +65,7 @@ class PipelineCursor(psycopg.Cursor[Any]):
 
 
 class _Refusals:
-    """What all waiting of a connection goes through; it keeps the first error."""
+    """Passage of all waiting of a connection; it keeps the first error."""
 
     def __init__(self, wait: Callable[..., Any]) -> None:
         self._wait = wait
@@ -126,7 +126,7 @@ def _raised(
 
 @contextmanager
 def _hearing(tx: Transaction) -> Iterator[_Refusals]:
-    """Hear of each error, also of one that the handler catches."""
+    """Keep the first error of all, also of those that the handler catches."""
     refusals = _Refusals(tx.wait)
     tx.wait = refusals  # type: ignore[method-assign]
     try:
