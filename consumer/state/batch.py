@@ -18,7 +18,7 @@ from consumer.handler import (
     unfinished,
 )
 from consumer.op import Op
-from consumer.state.handler_pipeline import handle_ahead
+from consumer.state.handler_pipeline import HandlerPipeline
 from consumer.state.partition_state import KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan
 from consumer.state.position import AppliedPosition, SnapshotChunk, place_in_snapshot
@@ -70,6 +70,7 @@ class Batch:
     hooks: BatchHooks | None = None
     batch_handler: IdempotentBatchHandler | None = None
     values: ValueStore | None = None  # None: none are kept
+    pipeline: HandlerPipeline | None = None
 
     def read(self, tx: Transaction) -> StateRow:
         """Read the row in the transaction that has the lock; make it if need be."""
@@ -84,23 +85,19 @@ class Batch:
         if self.values is not None:
             self.values.forget(tx)
 
-    def run(
-        self,
-        tx: Transaction,
-        plan: BatchPlan,
-        known: KnownState,
-        *,
-        ahead: bool = False,
-    ) -> BatchOutcome:
+    def run(self, tx: Transaction, plan: BatchPlan, known: KnownState) -> BatchOutcome:
         """Handle a plan's ops in one transaction; raise and roll back, or commit.
 
-        The plan may be cut short, when time is up; at least one op is handled. `ahead`:
-        in a pipeline, where what is raised may be any op's.
+        The plan may be cut short, when time is up; at least one op is handled. What is
+        raised in a pipeline may be any op's.
         """
+        pipeline = self.pipeline
+        if pipeline is not None and not pipeline.takes(plan):
+            pipeline = None
         with self._transaction(tx) as xid:
             filling = self._fill(tx, plan.ops)
             ops = plan.ops if filling is None else plan.ops[: filling.count]
-            handled = self._handle(tx, ops, ahead=ahead)
+            handled = self._handle(tx, ops, pipeline)
             outcome = reached(plan, known.now, handled)
             self._keep(tx, xid, known, outcome, filling)
         return outcome
@@ -184,14 +181,16 @@ class Batch:
             hint="the consumer commits: a handler only returns or raises",
         ).at(*self.state.place)
 
-    def _handle(self, tx: Transaction, ops: list[Op], *, ahead: bool = False) -> int:
+    def _handle(
+        self, tx: Transaction, ops: list[Op], pipeline: HandlerPipeline | None = None
+    ) -> int:
         """Call the handler, until time is up or a stop is wished; give the number."""
         if self.hooks is not None:
             finished("begin_batch", self.hooks.begin(tx, ops))
         if self.batch_handler is not None:
             handled = self._handle_at_once(tx, ops, self.batch_handler)
-        elif ahead:
-            handled = self._handle_ahead(tx, ops)
+        elif pipeline is not None:
+            handled = self._handle_ahead(tx, ops, pipeline)
         else:
             handled = self._handle_each(tx, ops)
         if self.hooks is not None:
@@ -213,10 +212,12 @@ class Batch:
             raise _ended(status, ops[0], count)
         return count
 
-    def _handle_ahead(self, tx: Transaction, ops: list[Op]) -> int:
+    def _handle_ahead(
+        self, tx: Transaction, ops: list[Op], pipeline: HandlerPipeline
+    ) -> int:
         deadline = runtime.monotonic() + self.longest_s
         clock, stopping = runtime.current().monotonic, self.stopping
-        handled, failed = handle_ahead(
+        handled, failed = pipeline.handle(
             tx, ops, self.handler, lambda: clock() >= deadline or stopping()
         )
         if failed is not None:

@@ -14,26 +14,12 @@ import psycopg
 from consumer.handler import Fatal, IdempotentHandler, Transaction, unfinished
 from consumer.op import Op
 from consumer.state.plan import BatchPlan
+from walstream.telemetry import runtime
 
-# ops before the first look at what became of them; then twice as many, and so on: so
+# ops before the first look at what became of them, then twice as many, and so on: so
 # that neither a time limit nor a stop waits for many slow statements
 _FIRST_LOOK: Final = 25
-
-
-class PipelineChoice:
-    """Choice of plans for the pipeline: none with an op of one that failed."""
-
-    def __init__(self, *, wanted: bool) -> None:
-        self._wanted = wanted
-        self._from = 0  # an offset
-
-    def takes(self, plan: BatchPlan) -> bool:
-        ops = plan.ops
-        return self._wanted and len(ops) > 1 and ops[0].record.offset >= self._from
-
-    def refuse(self, plan: BatchPlan) -> None:
-        """Take none of a plan's ops when they come again."""
-        self._from = plan.next_offset
+_QUICK_S: Final = 0.1  # of a batch after which the next one is looked at later
 
 
 class PipelineCursor(psycopg.Cursor[Any]):
@@ -79,34 +65,55 @@ class _Refusals:
             raise
 
 
-def handle_ahead(
-    tx: Transaction,
-    ops: Sequence[Op],
-    handler: IdempotentHandler,
-    ends: Callable[[], bool],
-) -> tuple[int, BaseException | None]:
-    """Call the handler; tell for how many ops, and what failed: any of their errors.
+class HandlerPipeline:
+    """Pipeline for the ops of one partition, batch by batch."""
 
-    It ends early where `ends` says so, with what is handled by then.
-    """
-    count, failed = 0, None
-    with _hearing(tx) as refusals:
-        try:
-            with tx.pipeline() as pipeline, _cursors(tx):
-                look = _FIRST_LOOK
-                for count, op in enumerate(ops, 1):
-                    failed = _raised(tx, op, handler)
-                    if failed is not None:
-                        break
-                    if count == look:
-                        pipeline.sync()
-                        look = 2 * count + _FIRST_LOOK
-                        if ends():
+    def __init__(self) -> None:
+        self._from = 0  # an offset: no op before it
+        self._look = _FIRST_LOOK
+
+    def takes(self, plan: BatchPlan) -> bool:
+        """Return whether a plan's ops are handled here: none of a batch that failed."""
+        ops = plan.ops
+        return len(ops) > 1 and ops[0].record.offset >= self._from
+
+    def refuse(self, plan: BatchPlan) -> None:
+        """Take none of a plan's ops when they come again."""
+        self._from = plan.next_offset
+
+    def handle(
+        self,
+        tx: Transaction,
+        ops: Sequence[Op],
+        handler: IdempotentHandler,
+        ends: Callable[[], bool],
+    ) -> tuple[int, BaseException | None]:
+        """Call the handler; tell for how many ops, and what failed: any of theirs.
+
+        It ends early where `ends` says so, with what is handled by then.
+        """
+        count, failed, look = 0, None, self._look
+        began = runtime.monotonic()
+        with _hearing(tx) as refusals:
+            try:
+                with tx.pipeline() as pipeline, _cursors(tx):
+                    for count, op in enumerate(ops, 1):
+                        failed = _raised(tx, op, handler)
+                        if failed is not None:
                             break
-        except psycopg.Error as error:
-            failed = failed or error
-    # the server's own word comes first: a handler may have met what it caused
-    return count, refusals.first or failed
+                        if count == look:
+                            pipeline.sync()
+                            look = 2 * count + _FIRST_LOOK
+                            if ends():
+                                break
+            except psycopg.Error as error:
+                failed = failed or error
+        if runtime.monotonic() - began > _QUICK_S:
+            self._look = _FIRST_LOOK
+        elif count >= self._look:
+            self._look *= 2
+        # the server's own word comes first: a handler may have met what it caused
+        return count, refusals.first or failed
 
 
 def _raised(

@@ -35,7 +35,7 @@ from consumer.metrics import Measure, Metrics
 from consumer.op import EnvelopeOp, Op
 from consumer.poison import OnPoison, meet
 from consumer.state.batch import Batch, BatchOutcome, Locked, Moved, Raised
-from consumer.state.handler_pipeline import PipelineChoice
+from consumer.state.handler_pipeline import HandlerPipeline
 from consumer.state.partition_state import PartitionState
 from consumer.state.plan import BatchPlan, Planner
 from consumer.state.schema import Tables
@@ -96,9 +96,9 @@ class IdempotentWork:
             options.hooks,
             options.batch_handler,
             values,
+            HandlerPipeline() if options.pipeline else None,
         )
         self._limit = BatchLimit(options.batch)
-        self._pipeline = PipelineChoice(wanted=options.pipeline)
         self._session = PartitionSession(lane, self._batch, options.session)
         self._alone = range(0)  # offsets of ops that share no batch
         self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
@@ -217,8 +217,12 @@ class IdempotentWork:
 
     def _meet(self, plan: BatchPlan, error: Exception) -> None:
         """Meet what rolled a batch back."""
-        if isinstance(error, Raised | psycopg.Error) and self._pipeline.takes(plan):
-            self._pipeline.refuse(plan)
+        pipeline, failed = (
+            self._batch.pipeline,
+            isinstance(error, Raised | psycopg.Error),
+        )
+        if failed and pipeline is not None and pipeline.takes(plan):
+            pipeline.refuse(plan)
             cause = error.cause if isinstance(error, Raised) else error
             if isinstance(cause, psycopg.Error) and self._session.passes(cause):
                 self._recover(plan, cause)
@@ -238,8 +242,7 @@ class IdempotentWork:
         session, op = self._session, plan.ops[0]
         if op.kind is not Kind.TRUNCATE or not op.partitions:
             self._tell_partitions(plan)
-            ahead = self._pipeline.takes(plan)
-            return self._batch.run(session.tx, plan, session.known, ahead=ahead)
+            return self._batch.run(session.tx, plan, session.known)
         barrier = Barrier(self._batch.state, op, session.known.now.source)
         crossings = self._options.crossings
         # before it is asked: so that what is run from now on is heard of

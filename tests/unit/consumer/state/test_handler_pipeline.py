@@ -9,13 +9,10 @@ import pytest
 
 from consumer.handler import Fatal, Transaction
 from consumer.op import Op
-from consumer.state.handler_pipeline import (
-    PipelineChoice,
-    PipelineCursor,
-    handle_ahead,
-)
+from consumer.state.handler_pipeline import HandlerPipeline, PipelineCursor
 from consumer.state.plan import BatchPlan
 from tests.unit.consumer.state.test_batch import plan_of
+from walstream.telemetry import runtime
 
 
 class Ahead:
@@ -48,13 +45,15 @@ def handled(
     handler: Callable[..., object],
     ops: int = 4,
     ends: Callable[[], bool] = lambda: False,
+    pipeline: HandlerPipeline | None = None,
 ) -> tuple[int, BaseException | None]:
     def counted(given: Any, op: Op) -> object:
         tx.calls += 1
         return handler(given, op)
 
     plan = plan_of(ops)
-    return handle_ahead(cast("Transaction", tx), plan.ops, counted, ends)
+    made = pipeline or HandlerPipeline()
+    return made.handle(cast("Transaction", tx), plan.ops, counted, ends)
 
 
 def test_all_is_handled_where_nothing_fails() -> None:
@@ -154,13 +153,35 @@ def test_a_cursor_class_that_the_handler_sets_stays() -> None:
 
 
 def test_no_op_of_a_plan_that_failed_is_tried_in_a_pipeline_again() -> None:
-    choice, plan = PipelineChoice(wanted=True), plan_of(4)
-    assert choice.takes(plan)
-    assert not choice.takes(plan_of(1)), "alone, it would gain nothing"
-    assert not PipelineChoice(wanted=False).takes(plan)
-    choice.refuse(plan)
-    assert not choice.takes(plan)
-    for op in plan.ops[:2]:
-        assert not choice.takes(BatchPlan(plan.ops[plan.ops.index(op) :], 9, 9))
-    later = BatchPlan([plan_of(6).ops[4], plan_of(6).ops[5]], 2, 6)
-    assert choice.takes(later)
+    pipeline, plan = HandlerPipeline(), plan_of(4)
+    assert pipeline.takes(plan)
+    assert not pipeline.takes(plan_of(1)), "alone, it would gain nothing"
+    pipeline.refuse(plan)
+    assert not pipeline.takes(plan)
+    assert not pipeline.takes(BatchPlan(plan.ops[2:], 2, 4))
+    assert pipeline.takes(BatchPlan(plan_of(6).ops[4:], 2, 6))
+
+
+def test_quick_batches_are_looked_at_later_until_one_is_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipeline, slow, now = HandlerPipeline(), False, 0.0
+    monkeypatch.setattr(runtime, "monotonic", lambda: now)
+
+    def handle(*_: object) -> None:
+        nonlocal now
+        now += 0.01 if slow else 0.0
+
+    def looks(ops: int) -> list[int]:
+        tx = Ahead()
+        assert handled(tx, handle, ops, pipeline=pipeline) == (ops, None)
+        return tx.syncs
+
+    assert looks(24) == []
+    assert looks(60) == [25]
+    assert looks(60) == [50]
+    assert looks(60) == []
+    slow = True
+    assert looks(110) == [100]
+    slow = False
+    assert looks(30) == [25]
