@@ -77,9 +77,12 @@ class HandlerPipeline:
         ops = plan.ops
         return len(ops) > 1 and ops[0].record.offset >= self._from
 
-    def refuse(self, plan: BatchPlan) -> None:
-        """Take none of a plan's ops when they come again."""
+    def refuse(self, plan: BatchPlan) -> bool:
+        """Take none of a plan's ops when they come again; tell whether they were."""
+        if not self.takes(plan):
+            return False
         self._from = plan.next_offset
+        return True
 
     def handle(
         self,

@@ -217,26 +217,19 @@ class IdempotentWork:
 
     def _meet(self, plan: BatchPlan, error: Exception) -> None:
         """Meet what rolled a batch back."""
-        pipeline, failed = (
-            self._batch.pipeline,
-            isinstance(error, Raised | psycopg.Error),
-        )
-        if failed and pipeline is not None and pipeline.takes(plan):
-            pipeline.refuse(plan)
-            cause = error.cause if isinstance(error, Raised) else error
-            if isinstance(cause, psycopg.Error) and self._session.passes(cause):
-                self._recover(plan, cause)
-            self._count(Measure.RETRIED, 1)
-            return
+        pipeline = self._batch.pipeline
         match error:
             case Moved():
                 self._session.doubt()
+            case Locked():
+                self._session.wait_for_lock()
+            case _ if pipeline is not None and pipeline.refuse(plan):
+                self._session.doubt()  # it may be that it was committed
+                self._count(Measure.RETRIED, 1)
             case Raised():
                 self._meet_raised(plan, error)
             case psycopg.Error():
                 self._meet_failed(plan, error)
-            case _:
-                self._session.wait_for_lock()
 
     def _run(self, plan: BatchPlan) -> BatchOutcome:
         session, op = self._session, plan.ops[0]

@@ -156,8 +156,10 @@ def test_no_op_of_a_plan_that_failed_is_tried_in_a_pipeline_again() -> None:
     pipeline, plan = HandlerPipeline(), plan_of(4)
     assert pipeline.takes(plan)
     assert not pipeline.takes(plan_of(1)), "alone, it would gain nothing"
-    pipeline.refuse(plan)
+    assert not pipeline.refuse(plan_of(1))
+    assert pipeline.refuse(plan)
     assert not pipeline.takes(plan)
+    assert not pipeline.refuse(plan), "so its errors are its ops' own now"
     assert not pipeline.takes(BatchPlan(plan.ops[2:], 2, 4))
     assert pipeline.takes(BatchPlan(plan_of(6).ops[4:], 2, 6))
 
