@@ -221,15 +221,17 @@ class IdempotentWork:
         match error:
             case Moved():
                 self._session.doubt()
-            case Locked():
-                self._session.wait_for_lock()
-            case _ if pipeline is not None and pipeline.refuse(plan):
+            case Raised() | psycopg.Error() if pipeline is not None and pipeline.refuse(
+                plan
+            ):
                 self._session.doubt()  # it may be that it was committed
                 self._count(Measure.RETRIED, 1)
             case Raised():
                 self._meet_raised(plan, error)
             case psycopg.Error():
                 self._meet_failed(plan, error)
+            case _:
+                self._session.wait_for_lock()
 
     def _run(self, plan: BatchPlan) -> BatchOutcome:
         session, op = self._session, plan.ops[0]
