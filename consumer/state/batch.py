@@ -132,7 +132,7 @@ class Batch:
                 yield xid
         except Raised as raised:
             if xid is not None and self.state.committed(tx, xid):
-                raise _committed(raised.op) from raised.cause
+                raise _committed(raised.op, raised.count) from raised.cause
             raise
 
     def _fill(self, tx: Transaction, ops: list[Op]) -> Filling | None:
@@ -269,7 +269,7 @@ def _ended(status: int, op: Op, count: int = 1) -> Exception:
     ended may have been committed: nothing of it is done again.
     """
     if status != TransactionStatus.INERROR:
-        return _committed(op)
+        return _committed(op, count)
     error = TransactionEnded(
         f"the handler continued after an error of PostgreSQL, at {shown(op)}",
         hint="raise the error, or run what may fail inside: with tx.transaction():",
@@ -277,9 +277,10 @@ def _ended(status: int, op: Op, count: int = 1) -> Exception:
     return Raised(op, blamed(error, op), count)
 
 
-def _committed(op: Op) -> TransactionEnded:
+def _committed(op: Op, count: int) -> TransactionEnded:
+    among = f", or one of the {count - 1} after it" if count > 1 else ""
     error = TransactionEnded(
-        f"the handler ended its transaction, at {shown(op)}",
+        f"the handler ended its transaction, at {shown(op)}{among}",
         hint="the consumer commits: a handler only returns or raises. What it committed"
         " has no position, and comes again at the next start",
     )

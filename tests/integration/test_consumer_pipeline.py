@@ -214,7 +214,8 @@ def test_a_handler_that_commits_stops_the_consumer(setting: Setting) -> None:
     filled(setting)
     handle = fails_at(41, lambda tx: tx.execute("COMMIT"))
     with setting.running(handle, pipeline=True) as running:
-        running.fails(TransactionEnded)
+        error = running.fails(TransactionEnded)
+    assert "one of the" in str(error) or error.offset == 41
 
 
 def test_a_constraint_checked_at_the_commit_is_blamed_on_its_op(
