@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any, cast
 
 import psycopg
@@ -161,13 +162,14 @@ def test_no_op_of_a_plan_that_failed_is_tried_in_a_pipeline_again() -> None:
     assert not pipeline.takes(plan)
     assert not pipeline.refuse(plan), "so its errors are its ops' own now"
     assert not pipeline.takes(BatchPlan(plan.ops[2:], 2, 4))
+    assert not pipeline.takes(BatchPlan(plan_of(6).ops[3:], 3, 6)), "one was in it"
     assert pipeline.takes(BatchPlan(plan_of(6).ops[4:], 2, 6))
 
 
 def test_quick_batches_are_looked_at_later_until_one_is_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pipeline, slow, now = HandlerPipeline(), False, 0.0
+    pipeline, slow, now = HandlerPipeline(), False, 7.0
     monkeypatch.setattr(runtime, "monotonic", lambda: now)
 
     def handle(*_: object) -> None:
@@ -180,10 +182,52 @@ def test_quick_batches_are_looked_at_later_until_one_is_slow(
         return tx.syncs
 
     assert looks(24) == []
-    assert looks(60) == [25]
+    assert looks(25) == [25]
     assert looks(60) == [50]
     assert looks(60) == []
     slow = True
     assert looks(110) == [100]
     slow = False
     assert looks(30) == [25]
+
+
+def test_a_batch_of_a_tenth_of_a_second_is_quick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipeline, now = HandlerPipeline(), iter((0.0, 0.1, 0.0, 0.0))
+    monkeypatch.setattr(runtime, "monotonic", lambda: next(now))
+    for syncs in ([25], [50]):
+        tx = Ahead()
+        handled(tx, lambda *_: None, 60, pipeline=pipeline)
+        assert tx.syncs == syncs
+
+
+class Answers:
+    """A connection that brings a cursor's result when a pipeline in it is left."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.pgconn = SimpleNamespace(pipeline_status=int(on))
+        self.waits = 0
+        self.cursor = object.__new__(PipelineCursor)
+        self.cursor.pgresult = None
+        self.cursor._conn = cast("Any", self)
+
+    @contextmanager
+    def pipeline(self) -> Iterator[None]:
+        yield
+        self.waits += 1
+        self.cursor.pgresult = cast("Any", "told")
+
+
+@pytest.mark.parametrize("name", ["rowcount", "description", "statusmessage"])
+def test_what_is_asked_of_a_result_waits_for_it_once(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    told = property(lambda cursor: cursor.pgresult)
+    monkeypatch.setattr(psycopg.Cursor, name, told)
+    ahead = Answers(on=True)
+    assert getattr(ahead.cursor, name) == getattr(ahead.cursor, name) == "told"
+    assert ahead.waits == 1
+    plain = Answers(on=False)
+    assert getattr(plain.cursor, name) is None
+    assert plain.waits == 0, "there is nothing to wait for"
