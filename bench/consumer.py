@@ -1,9 +1,9 @@
 """`python -m bench.consumer`: the consumers, beside what the same work costs bare.
 
 Basic with an empty handler beside a loop of `consume()` and `orjson.loads`; idempotent
-with one INSERT an op beside a loop of the same INSERTs with the same batch size, beside
-`handle_batch` with one COPY a batch, and beside one transaction an op. Ratios count,
-since machines are noisy.
+with one INSERT an op, with and without a pipeline, beside a loop of the same INSERTs
+with the same batch size, beside `handle_batch` with one COPY a batch, and beside one
+transaction an op. Ratios count, since machines are noisy.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from bench.results import save
 from bench.shown import show
-from consumer import BasicConsumer, IdempotentConsumer, Op, Transaction
+from consumer import BasicConsumer, IdempotentConsumer, Measure, Op, Transaction
 from walstream.formats.op import OpEncoder
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.testing.servers import LocalKafka, LocalPostgres
@@ -110,20 +110,27 @@ class Stage:
             connection.commit()
             return ops / (time.perf_counter() - begun)
 
-    def idempotent(self, topic: str, ops: int, batch: int) -> float:
+    def idempotent(
+        self, topic: str, ops: int, batch: int, *, pipeline: bool = False
+    ) -> float:
         self._empty()
-        seen, begun, ended = 0, 0.0, 0.0
+        seen, committed, begun, ended = 0, 0, 0.0, 0.0
 
         def handle(tx: Transaction, op: Op) -> None:
-            nonlocal seen, begun, ended
+            nonlocal seen, begun
             new = op.new
             tx.execute(_INSERT, (new["id"], new["organization_id"], new["note"]))
             seen += 1
             if seen == 1:
                 begun = time.perf_counter()
             elif seen == ops:
-                ended = time.perf_counter()
                 consumer.stop()
+
+        def count(measure: Measure, value: float, _: str, __: int) -> None:
+            nonlocal committed, ended
+            committed += int(value) if measure is Measure.HANDLED else 0
+            if committed == ops and not ended:
+                ended = time.perf_counter()
 
         consumer = IdempotentConsumer(
             handle,
@@ -132,6 +139,8 @@ class Stage:
             topics=topic,
             kafka={"bootstrap.servers": self.bootstrap},
             batch=batch,
+            pipeline=pipeline,
+            metrics=count,
         )
         consumer.run()
         return ops / (ended - begun)
@@ -195,6 +204,9 @@ def main() -> None:
             name = "idempotent"
             _note(figures, name, stage.idempotent("inserts", inserts, batch))
             _note(figures, f"{name}, bare", stage.bare_inserts(inserts, batch))
+            name = "idempotent, pipeline"
+            rate = stage.idempotent("inserts", inserts, batch, pipeline=True)
+            _note(figures, name, rate)
             name = "idempotent, handle_batch with COPY"
             _note(figures, name, stage.batches("inserts", inserts, batch))
             name = "idempotent, one transaction an op"

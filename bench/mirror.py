@@ -1,8 +1,9 @@
-"""`python -m bench.mirror`: PostgresMirror where the record's key is not the row's.
+"""`python -m bench.mirror`: PostgresMirror where it cannot write as it would like to.
 
 Updates of hot rows in several partitions: by the row's key, which one partition holds,
 and by another column, so that each row's ops lie in all partitions and its position is
-kept. Both in turns, since machines are noisy; ratios count.
+kept. Inserts into a table with a second unique constraint, which is written row by row,
+with and without a pipeline. All in turns, since machines are noisy; ratios count.
 """
 
 import argparse
@@ -32,6 +33,8 @@ _DDL: Final = """
 DROP TABLE IF EXISTS hot, replication_mirror_row, replication_mirror_source;
 CREATE TABLE hot (id bigint PRIMARY KEY, organization_id int, note text)
 """
+_ROW_BY_ROW: Final = "ALTER TABLE hot ADD UNIQUE (id, organization_id)"
+_INSERTS: Final = "inserts"
 
 
 class Stage:
@@ -42,7 +45,10 @@ class Stage:
         self._dsn = postgres.dsn()
 
     def fill(self, topic: str, ops: int, rows: int, partitions: int) -> None:
-        """Update random rows; in topic `row` each has a partition of its own."""
+        """Update random rows; in topic `row` each has a partition of its own.
+
+        In that of the inserts, each op is another row.
+        """
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
         settings = {"bootstrap.servers": self._bootstrap, "enable.idempotence": True}
@@ -52,17 +58,22 @@ class Stage:
         for number in range(ops):
             row, other = choose.randrange(rows), 100_000 + choose.randrange(partitions)
             texts = [str(row), str(other), f"what was written at {number}"]
-            op = ReplicationOp(Kind.UPDATE, _TABLE, 1000 + number * 8, 0, new=texts)
-            key, place = (row, row) if topic == "row" else (other, other)
+            kind = Kind.UPDATE
+            if topic == _INSERTS:
+                row, texts[0], kind = number, str(number), Kind.INSERT
+            op = ReplicationOp(kind, _TABLE, 1000 + number * 8, 0, new=texts)
+            key, place = (other, other) if topic == "other" else (row, row)
             text = f'["{key}"]'.encode()
             producer.produce(topic, encoder.encode(op), text, place % partitions)
             producer.poll(0)
         producer.flush()
 
-    def mirrored(self, topic: str, ops: int) -> float:
+    def mirrored(self, topic: str, ops: int, *, pipeline: bool = False) -> float:
         """Give ops a second, from the first batch that is handled to the last."""
         with psycopg.connect(self._dsn, autocommit=True) as connection:
             connection.execute(_DDL)
+            if topic == _INSERTS:
+                connection.execute(_ROW_BY_ROW)
         begun, seen, counting = 0.0, 0.0, threading.Lock()
         first = 0.0
 
@@ -84,6 +95,7 @@ class Stage:
             topics=topic,
             kafka={"bootstrap.servers": self._bootstrap},
             metrics=count,
+            pipeline=pipeline,
         )
         consumer.run()
         return (ops - first) / (time.perf_counter() - begun)
@@ -100,12 +112,16 @@ def main() -> None:
     figures: Figures = {}
     with LocalPostgres() as postgres, LocalKafka() as kafka:
         stage = Stage(kafka, postgres)
-        for topic in ("row", "other"):
+        for topic in ("row", "other", _INSERTS):
             stage.fill(topic, wanted.ops, wanted.rows, wanted.partitions)
         for _ in range(wanted.runs):
             for topic in ("row", "other"):
                 rate = Rate(stage.mirrored(topic, wanted.ops))
                 figures.setdefault(f"key of the {topic}", []).append(rate)
+            for pipeline in (False, True):
+                rate = Rate(stage.mirrored(_INSERTS, wanted.ops, pipeline=pipeline))
+                name = "row by row" + ", pipeline" * pipeline
+                figures.setdefault(name, []).append(rate)
     show(save("mirror", figures, vars(wanted), small=wanted.small))
 
 

@@ -167,6 +167,7 @@ def _mirror(options: argparse.Namespace) -> None:
         unavailable=options.unavailable,
         registry=_registry(options),
         connections=options.connections,
+        pipeline=psycopg.Pipeline.is_supported(),
     ).run()
 
 

@@ -225,3 +225,14 @@ def check_batch(app: object, batch: int, linger: float) -> None:
         raise ValueError("linger must be a number of seconds, 0 or more")
     if linger and not callable(getattr(app, "handle_batch", None)):
         raise ValueError("linger needs an application with handle_batch")
+
+
+def check_pipeline(app: object, *, pipeline: bool) -> None:
+    """Raise ValueError where a pipeline cannot be, or is of no use."""
+    if pipeline and callable(getattr(app, "handle_batch", None)):
+        raise ValueError(
+            "pipeline is for handle_message: in handle_batch write"
+            " `with tx.pipeline():`, or executemany"
+        )
+    if pipeline and not psycopg.Pipeline.is_supported():
+        raise ValueError("pipeline needs libpq 14 or newer")

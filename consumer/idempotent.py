@@ -25,6 +25,7 @@ from consumer.handler import (
     batch_hooks,
     beginning,
     check_batch,
+    check_pipeline,
     finished,
     idempotent_batch_handler,
     idempotent_handler,
@@ -84,6 +85,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         batch: int = 200,
         batch_seconds: float = 1.0,
         linger: float = 0.0,
+        pipeline: bool = False,
         barrier_timeout: float = 300.0,
         accept_source: AcceptSource = None,
         whole_rows: WholeRows | None = None,
@@ -97,12 +99,14 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
 
         `accept_source` names the source to go on with when the topics' source changed
         (the error that stops the consumer then prints it); True accepts any. `linger`
-        is how long `handle_batch` waits for `batch` ops of a partition. `whole_rows`
+        is how long `handle_batch` waits for `batch` ops of a partition. `pipeline`:
+        no statement of `handle_message` waits for the one before it. `whole_rows`
         names tables, each with the columns of its key: the values that an UPDATE leaves
         out are kept, and `op.new` has them. `unavailable` is what stands in Debezium's
         records for an unchanged TOAST value. `registry` is as of BasicConsumer.
         """
         check_batch(app, batch, linger)
+        check_pipeline(app, pipeline=pipeline)
         if connections < 1:
             raise ValueError("connections must be at least 1")
         super().__init__(
@@ -141,6 +145,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
             decoder=Decoder(unavailable, self._registry),
             hooks=batch_hooks(app),
             batch_handler=idempotent_batch_handler(app),
+            pipeline=pipeline,
         )
 
     def _prepare(self) -> None:

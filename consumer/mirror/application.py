@@ -128,6 +128,8 @@ class PostgresMirror(RowFiller):
 
         Without it each op locks its own, and two batches may wait for each other.
         """
+        if tx in self._begun:
+            self._shapes.clear()  # rolled back, in a pipeline by what no op was told
         self._order.begin(tx)
         self._later.pop(tx, None)
         tx.execute(_EVERY_ROW)
@@ -151,8 +153,7 @@ class PostgresMirror(RowFiller):
     def end_batch(self, tx: Transaction) -> None:
         """Write the positions that the batch moved; its transaction is to commit."""
         self._begun.discard(tx)
-        later = self._later.pop(tx, None)
-        if later is not None:
+        if (later := self._later.pop(tx, None)) is not None:
             try:
                 later.write_all(tx)
             except psycopg.Error:
@@ -333,8 +334,7 @@ class PostgresMirror(RowFiller):
 
     def _write_now(self, rows: Rows) -> None:
         """Write what waits of a table, since what comes next looks at its rows."""
-        later = self._later_of(rows)
-        if later is not None:
+        if (later := self._later_of(rows)) is not None:
             later.write(rows)
 
 

@@ -25,7 +25,7 @@ class Rows:
         columns = self.writable(row)
         make = statement.upsert
         query = self._query("upsert", columns, lambda: make(self.shape, columns))
-        self._run(query, [row[column] for column in columns])
+        self._write(query, [row[column] for column in columns])
 
     def update(self, key: Row, row: Row) -> bool:
         """Set what is sent of a row; False where no row has the key."""
@@ -36,9 +36,9 @@ class Rows:
         query = self._query("update", columns, lambda: make(self.shape, columns))
         return self._run(query, [*(row[name] for name in columns), *key.values()])
 
-    def delete(self, key: Row) -> bool:
+    def delete(self, key: Row) -> None:
         query = self._query("delete", (), lambda: statement.delete_by_key(self.shape))
-        return self._run(query, list(key.values()))
+        self._write(query, list(key.values()))
 
     def has(self, key: Row) -> bool:
         query = self._query("has", (), lambda: statement.has_key(self.shape))
@@ -102,7 +102,7 @@ class Rows:
             return {number for (number,) in done} if done.description else set()
 
     def empty(self) -> None:
-        self._run(statement.empty(self.shape), ())
+        self._write(statement.empty(self.shape), ())
 
     def _alike(self, old: Row) -> tuple[statement.Where, list[str]]:
         self.tx.execute(statement.PRINT_AS_STREAMED)
@@ -131,6 +131,10 @@ class Rows:
         if known is None:
             known = self.shape.statements[verb, what] = make()
         return known
+
+    def _write(self, query: str, parameters: Sequence[str | None]) -> None:
+        """Do it whatever it finds: a pipeline need not wait for it."""
+        self.tx.execute(query, parameters, prepare=True)
 
     def _run(self, query: str, parameters: Sequence[str | None]) -> bool:
         done = self.tx.execute(query, parameters, prepare=True)

@@ -18,6 +18,7 @@ from consumer.handler import (
     unfinished,
 )
 from consumer.op import Op
+from consumer.state.handler_pipeline import HandlerPipeline
 from consumer.state.partition_state import KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan
 from consumer.state.position import AppliedPosition, SnapshotChunk, place_in_snapshot
@@ -69,6 +70,7 @@ class Batch:
     hooks: BatchHooks | None = None
     batch_handler: IdempotentBatchHandler | None = None
     values: ValueStore | None = None  # None: none are kept
+    pipeline: HandlerPipeline | None = None
 
     def read(self, tx: Transaction) -> StateRow:
         """Read the row in the transaction that has the lock; make it if need be."""
@@ -86,12 +88,16 @@ class Batch:
     def run(self, tx: Transaction, plan: BatchPlan, known: KnownState) -> BatchOutcome:
         """Handle a plan's ops in one transaction; raise and roll back, or commit.
 
-        The plan may be cut short, when time is up; at least one op is handled.
+        The plan may be cut short, when time is up; at least one op is handled. What is
+        raised in a pipeline may be any op's.
         """
+        pipeline = self.pipeline
+        if pipeline is not None and not pipeline.takes(plan):
+            pipeline = None
         with self._transaction(tx) as xid:
             filling = self._fill(tx, plan.ops)
             ops = plan.ops if filling is None else plan.ops[: filling.count]
-            handled = self._handle(tx, ops)
+            handled = self._handle(tx, ops, pipeline)
             outcome = reached(plan, known.now, handled)
             self._keep(tx, xid, known, outcome, filling)
         return outcome
@@ -126,7 +132,7 @@ class Batch:
                 yield xid
         except Raised as raised:
             if xid is not None and self.state.committed(tx, xid):
-                raise _committed(raised.op) from raised.cause
+                raise _committed(raised.op, raised.count) from raised.cause
             raise
 
     def _fill(self, tx: Transaction, ops: list[Op]) -> Filling | None:
@@ -175,12 +181,16 @@ class Batch:
             hint="the consumer commits: a handler only returns or raises",
         ).at(*self.state.place)
 
-    def _handle(self, tx: Transaction, ops: list[Op]) -> int:
+    def _handle(
+        self, tx: Transaction, ops: list[Op], pipeline: HandlerPipeline | None = None
+    ) -> int:
         """Call the handler, until time is up or a stop is wished; give the number."""
         if self.hooks is not None:
             finished("begin_batch", self.hooks.begin(tx, ops))
         if self.batch_handler is not None:
             handled = self._handle_at_once(tx, ops, self.batch_handler)
+        elif pipeline is not None:
+            handled = self._handle_ahead(tx, ops, pipeline)
         else:
             handled = self._handle_each(tx, ops)
         if self.hooks is not None:
@@ -201,6 +211,21 @@ class Batch:
         if status != TransactionStatus.INTRANS:
             raise _ended(status, ops[0], count)
         return count
+
+    def _handle_ahead(
+        self, tx: Transaction, ops: list[Op], pipeline: HandlerPipeline
+    ) -> int:
+        deadline = runtime.monotonic() + self.longest_s
+        clock, stopping = runtime.current().monotonic, self.stopping
+        handled, failed = pipeline.handle(
+            tx, ops, self.handler, lambda: clock() >= deadline or stopping()
+        )
+        if failed is not None:
+            raise Raised(ops[0], failed, len(ops)) from failed
+        status = tx.pgconn.transaction_status
+        if status != TransactionStatus.INTRANS:
+            raise _ended(status, ops[0], len(ops))
+        return handled
 
     def _handle_each(self, tx: Transaction, ops: list[Op]) -> int:
         deadline = runtime.monotonic() + self.longest_s
@@ -244,7 +269,7 @@ def _ended(status: int, op: Op, count: int = 1) -> Exception:
     ended may have been committed: nothing of it is done again.
     """
     if status != TransactionStatus.INERROR:
-        return _committed(op)
+        return _committed(op, count)
     error = TransactionEnded(
         f"the handler continued after an error of PostgreSQL, at {shown(op)}",
         hint="raise the error, or run what may fail inside: with tx.transaction():",
@@ -252,9 +277,10 @@ def _ended(status: int, op: Op, count: int = 1) -> Exception:
     return Raised(op, blamed(error, op), count)
 
 
-def _committed(op: Op) -> TransactionEnded:
+def _committed(op: Op, count: int) -> TransactionEnded:
+    among = f", or one of the {count - 1} after it" if count > 1 else ""
     error = TransactionEnded(
-        f"the handler ended its transaction, at {shown(op)}",
+        f"the handler ended its transaction, at {shown(op)}{among}",
         hint="the consumer commits: a handler only returns or raises. What it committed"
         " has no position, and comes again at the next start",
     )

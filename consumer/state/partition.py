@@ -35,6 +35,7 @@ from consumer.metrics import Measure, Metrics
 from consumer.op import EnvelopeOp, Op
 from consumer.poison import OnPoison, meet
 from consumer.state.batch import Batch, BatchOutcome, Locked, Moved, Raised
+from consumer.state.handler_pipeline import HandlerPipeline
 from consumer.state.partition_state import PartitionState
 from consumer.state.plan import BatchPlan, Planner
 from consumer.state.schema import Tables
@@ -68,6 +69,7 @@ class WorkOptions:
     decoder: Decoder
     hooks: BatchHooks | None = None
     batch_handler: IdempotentBatchHandler | None = None
+    pipeline: bool = False
     crossings: Crossings = field(default_factory=Crossings)
 
 
@@ -94,6 +96,7 @@ class IdempotentWork:
             options.hooks,
             options.batch_handler,
             values,
+            HandlerPipeline() if options.pipeline else None,
         )
         self._limit = BatchLimit(options.batch)
         self._session = PartitionSession(lane, self._batch, options.session)
@@ -214,9 +217,15 @@ class IdempotentWork:
 
     def _meet(self, plan: BatchPlan, error: Exception) -> None:
         """Meet what rolled a batch back."""
+        pipeline = self._batch.pipeline
         match error:
             case Moved():
                 self._session.doubt()
+            case Raised() | psycopg.Error() if pipeline is not None and pipeline.refuse(
+                plan
+            ):
+                self._session.doubt()  # it may be that it was committed
+                self._count(Measure.RETRIED, 1)
             case Raised():
                 self._meet_raised(plan, error)
             case psycopg.Error():
@@ -321,10 +330,8 @@ class IdempotentWork:
         self._session.recover(error)
 
     def _raise_verdict(self, plan: BatchPlan) -> None:
-        if self._verdict is not None:
-            offset, error = self._verdict
-            if plan.next_offset > offset:
-                raise error
+        if self._verdict is not None and plan.next_offset > self._verdict[0]:
+            raise self._verdict[1]
 
     def _measure(self, plan: BatchPlan, outcome: BatchOutcome, seconds: float) -> None:
         passed = outcome.turn is Turn.PASS

@@ -57,25 +57,23 @@ def child(setting: Setting, **given: Any) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def killed(
-    setting: Setting, feed: Feed, step: str, times: int, *, batches: bool = False
-) -> None:
+def killed(setting: Setting, feed: Feed, step: str, times: int, **given: bool) -> None:
     """Feed, and run a consumer until it dies at a step."""
     for _ in range(60):
         number = setting.sent
         feed.insert(number, number % 2)
         setting.sent += 1
     feed.flush()
-    with child(setting, die=[step, times], batches=batches) as process:
+    with child(setting, die=[step, times], **given) as process:
         assert process.wait(60) == -signal.SIGKILL, step
 
 
-def settled(setting: Setting, feed: Feed, *, batches: bool = False) -> None:
+def settled(setting: Setting, feed: Feed, **given: bool) -> None:
     """Run to the end; claim that each op was applied once, in order."""
     feed.insert(setting.sent)
     feed.flush()
     setting.sent += 1
-    with child(setting, batches=batches) as process:
+    with child(setting, **given) as process:
         setting.until(setting.sent)
         process.terminate()
         assert process.wait(60) == 0
@@ -105,6 +103,14 @@ def test_sigkill_around_batches_applies_each_op_once(setting: Setting) -> None:
         times = 3 if step == "offset stored" else 2
         killed(setting, feed, step, times, batches=True)
     settled(setting, feed, batches=True)
+
+
+def test_sigkill_in_a_pipeline_applies_each_op_once(setting: Setting) -> None:
+    feed = setting.make(partitions=2)
+    for times, step in enumerate(_STEPS, 2):
+        most = {"handler ran": 15, "offset stored": 3}.get(step, times)
+        killed(setting, feed, step, most, pipeline=True)
+    settled(setting, feed, pipeline=True)
 
 
 @pytest.mark.fault_long

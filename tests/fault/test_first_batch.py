@@ -3,13 +3,14 @@
 KAFKA-14359. Here it refuses each first batch of each producer, since it is damaged.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from tests.fault.test_kill_cycles import kill_worker, settle
 from tests.simulation.kafka import BATCH, SimMessage
@@ -23,6 +24,7 @@ from tests.support.oracles.op_order import OracleSlot
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.servers.brief_kafka import BriefKafka
 from tests.support.servers.damaging_link import DamagingLink
+from walstream.errors import Transient
 from walstream.kafka.bulk_producer import BulkProducer, Outgoing
 from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
@@ -96,6 +98,39 @@ def test_a_tasks_first_record_in_a_partition_is_acknowledged_alone(
     sender.finish()
     assert broker.link.damaged == before + 1
     assert sender.last == {0: 2}, "all are there"
+
+
+def test_a_chunk_is_not_delivered_where_a_broker_forgot_its_producer_meanwhile() -> (
+    None
+):
+    """What reports of successes are for: a report of errors alone would say nothing."""
+    needs_own_servers()
+    port = free_port()
+    settings = {
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "producer.id.expiration.ms": "1000",
+        "producer.id.expiration.check.interval.ms": "200",
+    }
+    with BriefKafka(settings=settings) as kafka, DamagingLink(kafka.port, port) as link:
+        TopicAdmin(f"{HOST}:{port}").create("rows")
+        small = {"bootstrap.servers": f"{HOST}:{port}", "batch.num.messages": 1}
+        producer = producer_properties(small, DEFAULT_LIMIT, DEFAULT_LIMIT)
+        sender = BulkProducer(Outgoing("k", producer), lambda: None)
+        sender.send("rows", b"0", b"k", 0)
+        while 0 not in sender.reports:
+            sender.serve(0.1, flush=True)
+        time.sleep(3)
+        link.sequence = 1
+        before = link.damaged
+        for number in range(1, 3):
+            sender.send("rows", str(number).encode(), b"k", 0)
+        sender.sent = 3
+        with pytest.raises(Transient, match="did not say where it is"):
+            sender.finish()
+        assert link.damaged == before + 1
+        with Consumer({"bootstrap.servers": f"{HOST}:{port}", "group.id": "g"}) as they:
+            they.assign([TopicPartition("rows", 0, 0)])
+            assert [one.value() for one in they.consume(2, 30)] == [b"0", b"2"]
 
 
 def test_the_simulation_reports_the_same() -> None:

@@ -54,6 +54,9 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
         f"{_PROPERTY}/test_consumer_batches.py",
     ),
     f"{_CONSUMER}/position.py": (f"{_UNIT}/{_CONSUMER}/test_position.py",),
+    f"{_CONSUMER}/handler_pipeline.py": (
+        f"{_UNIT}/{_CONSUMER}/test_handler_pipeline.py",
+    ),
     f"{_CONSUMER}/batch.py": (
         f"{_UNIT}/{_CONSUMER}/test_batch.py",
         f"{_PROPERTY}/test_consumer_batches.py",

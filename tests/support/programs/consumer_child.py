@@ -103,6 +103,7 @@ def main(given: dict[str, Any]) -> None:
         topics=given["topic"],
         kafka=given["kafka"],
         batch=given.get("batch", 20),
+        pipeline=given.get("pipeline", False),
         metrics=measure,
     ).run()
 

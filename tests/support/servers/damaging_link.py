@@ -1,4 +1,4 @@
-"""A TCP link to a Kafka broker that damages the first batch of each producer.
+"""A TCP link to a Kafka broker that damages one batch of each producer, the first.
 
 The broker refuses a batch whose checksum is wrong, and a producer sends it again: what
 it sent behind it meanwhile is the first batch that the broker takes.
@@ -22,6 +22,7 @@ class DamagingLink(SlowLink):
 
     def __init__(self, to_port: int, port: int = 0) -> None:
         self.damaged = 0  # batches
+        self.sequence = 0  # of the first record in those that are damaged
         self._known: set[bytes] = set()  # of batches that were damaged
         self._lock = threading.Lock()
         super().__init__(to_port, port)
@@ -51,6 +52,7 @@ class DamagingLink(SlowLink):
         if int.from_bytes(frame[4:6]) != _PRODUCE:
             return None
         worse = bytearray(frame)
+        wanted = self.sequence.to_bytes(4)
         with self._lock:
             before = self.damaged
             for at in range(12, len(frame) - _BATCH + 1):
@@ -59,7 +61,7 @@ class DamagingLink(SlowLink):
                 crc = frame[at + _CRC : at + _CRC + 4]
                 producer = frame[at + _PRODUCER : at + _PRODUCER + 8]
                 sequence = frame[at + _SEQUENCE : at + _SEQUENCE + 4]
-                if sequence == bytes(4) and producer + crc not in self._known:
+                if sequence == wanted and producer + crc not in self._known:
                     self._known.add(producer + crc)
                     worse[at + _CRC] ^= 0xFF
                     self.damaged += 1

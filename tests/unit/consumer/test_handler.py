@@ -14,6 +14,7 @@ from consumer.handler import (
     batch_hooks,
     beginning,
     check_batch,
+    check_pipeline,
     finished,
     idempotent_batch_handler,
     idempotent_handler,
@@ -146,3 +147,14 @@ def test_sizes_and_waits_without_a_meaning_are_refused() -> None:
             check_batch(app, batch, linger)
     with pytest.raises(ValueError, match="handle_batch"):
         check_batch(Application(), 1, 0.5)
+
+
+def test_a_pipeline_without_a_use_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_pipeline(Batches(), pipeline=False)
+    check_pipeline(Application(), pipeline=True)
+    with pytest.raises(ValueError, match="handle_batch"):
+        check_pipeline(Batches(), pipeline=True)
+    monkeypatch.setattr("psycopg.Pipeline.is_supported", lambda: False)
+    check_pipeline(Application(), pipeline=False)
+    with pytest.raises(ValueError, match="libpq"):
+        check_pipeline(Application(), pipeline=True)
