@@ -210,7 +210,7 @@ class Answers:
         self.waits = 0
         self.cursor = object.__new__(PipelineCursor)
         self.cursor.pgresult = None
-        self.cursor._conn = cast("Any", self)
+        self.cursor._conn = cast("Any", self)  # noqa: SLF001 - psycopg's own
 
     @contextmanager
     def pipeline(self) -> Iterator[None]:
