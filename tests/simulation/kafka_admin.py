@@ -42,6 +42,10 @@ class SimAdmin:
     def poll(self, _timeout: float) -> int:
         return 0
 
+    def list_topics(self, topic: str = "", timeout: float = 1.0) -> object:
+        del topic
+        return self._soon(lambda: None, timeout).result()
+
     def describe_topics(self, asked: Any, *, request_timeout: float) -> dict[str, Any]:
         def described(name: str) -> object:
             topic = self.cluster.topics.get(name)

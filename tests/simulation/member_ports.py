@@ -52,8 +52,9 @@ class EndsAdmin(SimAdmin):
             for one, spec in asked.items()
         }
 
-    def list_topics(self, topic: str, timeout: float) -> object:
-        del timeout
+    def list_topics(self, topic: str = "", timeout: float = 1.0) -> object:
+        if not topic:
+            return super().list_topics(topic, timeout)
         self.cluster.world.port("ask Kafka")
         parts = self.cluster.topics[topic].partitions
         return SimpleNamespace(topics={topic: SimpleNamespace(partitions=parts)})

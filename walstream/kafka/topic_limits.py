@@ -33,7 +33,10 @@ class TopicLimits:
         self._told: set[str] = set()
 
     def read(self, admin: AdminClient, found: dict[str, Topic]) -> None:
-        """Fill in what these topics take and keep; raise when no broker answers."""
+        """Fill in what these topics take and keep; raise when no broker answers.
+
+        Topics that the broker asked does not know, as another one did, are taken out.
+        """
         if not found:
             return
         self._read_topics(admin, found)
@@ -50,7 +53,11 @@ class TopicLimits:
             try:
                 config = answer.result(_TIMEOUT_S + 1)
             except KafkaException as error:
-                if error.args[0].code() not in _UNREADABLE:
+                code = error.args[0].code()
+                if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    del found[resource.name]
+                    continue
+                if code not in _UNREADABLE:
                     raise failure(error.args[0], "reading topics") from error
                 self._tell_once(resource.name, error)
                 continue

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from tests.unit.kafka.test_request_limit import Brokers
 from walstream.kafka.topic import Topic
@@ -57,3 +58,22 @@ def test_the_smaller_one_counts(largest: int, limit: int, said: str) -> None:
     assert said in topic.advice
     assert bool(topic.advice) is bool(said)
     assert topic.retention_ms == 5
+
+
+def test_a_topic_that_the_broker_asked_does_not_know_yet_is_taken_out() -> None:
+    class Behind(Admin):
+        """Brokers, of which one has not heard of the new topic."""
+
+        def describe_configs(self, resources: Any, **named: float) -> dict[Any, Any]:
+            answers = super().describe_configs(resources, **named)
+            for resource in answers:
+                if resource.name == "new":
+                    code = KafkaError.UNKNOWN_TOPIC_OR_PART
+                    answers[resource] = Future()
+                    answers[resource].set_exception(KafkaException(KafkaError(code)))
+            return answers
+
+    found = {name: Topic(name, "id", 1, 7) for name in ("new", "old")}
+    admin = Behind(1_000_000, "3000000", "2000000")
+    TopicLimits().read(cast("Any", admin), found)
+    assert {name: topic.limit for name, topic in found.items()} == {"old": 1_000_000}
