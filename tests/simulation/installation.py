@@ -33,7 +33,12 @@ from tests.simulation.reader import SimReader
 from tests.simulation.server import SimServer
 from walstream.config import Config, load
 from walstream.errors import Transient
-from walstream.kafka import admin_client, ordered_producer, topic_reader
+from walstream.kafka import (
+    admin_client,
+    native_producer,
+    ordered_producer,
+    topic_reader,
+)
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres import (
     catalog,
@@ -138,6 +143,10 @@ def _of(part: str, name: str) -> Callable[..., Any]:
     return call
 
 
+def _no_native_producer(*_: object) -> None:
+    """Stand for a wheel without librdkafka.c."""
+
+
 def _producer(properties: Any, **named: object) -> SimProducer:
     return parts.cluster.producer(parts.cluster, properties, **named)
 
@@ -219,6 +228,7 @@ def replaced() -> list[tuple[object, object]]:
         (catalog.end_lsn, _of("server", "end_lsn")),
         (keyset_reader.KeysetReader, _reader),
         (confluent_kafka.Producer, _producer),
+        (native_producer.native_producer, _no_native_producer),
         (admin_client.admin_client, _admin),
         (topic_reader.TopicReader, _topic_reader),
         (lmdb_environment.LmdbEnvironment, _environment),

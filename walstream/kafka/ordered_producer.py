@@ -10,19 +10,20 @@ waits for the first one's acknowledgement; one without an offset is not delivere
 """
 
 import contextlib
-import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
+from walstream.kafka.binding_producer import BindingProducer
 from walstream.kafka.errors import failure, unfit, unplaced
 from walstream.kafka.flush_policy import FlushPolicy
 from walstream.kafka.lone_record import Alone
+from walstream.kafka.native_producer import NativeProducer, native_producer
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.producer_trouble import ProducerTrouble
 from walstream.kafka.topic import Topic
@@ -58,10 +59,7 @@ class OrderedProducer:
         self._meter = meter or SinkMeter()
         self._meter.counts_records = True
         try:
-            self._producer = Producer(
-                {**prepared(properties), "error_cb": self._trouble.hear},
-                logger=logging.getLogger("librdkafka"),
-            )
+            self._producer = self._made(prepared(properties))
         except KafkaException as error:
             raise unfit(error, f"sinks.{sink}.producer", properties) from error
         self._produce = self._producer.produce
@@ -73,6 +71,10 @@ class OrderedProducer:
         self._fresh = False
         self._asked = False
         self.has_doubts = False  # may a partition lack a record before its last ones?
+
+    def _made(self, properties: dict[str, object]) -> BindingProducer | NativeProducer:
+        hear = self._trouble.hear
+        return native_producer(properties, hear) or BindingProducer(properties, hear)
 
     def acquaint(self, topic: str) -> None:
         """Get ready to send before the first record of any topic comes."""
@@ -155,6 +157,7 @@ class OrderedProducer:
         """Let the producer work. One that has failed raises through its callbacks."""
         try:
             method(wait_s)
+            self._flushes.reported += self._producer.report(self)
         except KafkaException as error:
             self.fail(failure(error.args[0], "the producer stopped"))
             self._hear_why()
@@ -165,6 +168,7 @@ class OrderedProducer:
         while len(self._producer) and runtime.monotonic() < deadline:
             with contextlib.suppress(KafkaException):  # it says so again
                 self._producer.poll(_POLL_S)
+                self._producer.report(self)
 
     def hold(self, attempt: Callable[[], bool]) -> None:
         """Try this at each `serve` until it is True; what it puts goes in its place."""
@@ -189,7 +193,7 @@ class OrderedProducer:
             return
         if self._counted is not transaction:
             self._counted = transaction
-            self._callback = partial(self._report, transaction)
+            self._callback = self._producer.callback(transaction, self)
         callback = self._callback
         self._fresh = True
         transaction.undelivered += 1
@@ -205,6 +209,8 @@ class OrderedProducer:
             else:
                 self._flushes.sent += 1
                 return
+        if topic.unproven:  # then it may be called of this record alone
+            callback = partial(self.hear, transaction)
         attempt = partial(
             self._attempt, topic, value, key, partition, callback, timestamp_ms, headers
         )
@@ -230,7 +236,7 @@ class OrderedProducer:
             return
         self._fresh = True
         alone = Alone()
-        report = partial(alone.report, partial(self._report, transaction))
+        report = partial(alone.report, partial(self.hear, transaction))
         alone.produce = partial(
             self._attempt, topic, value, key, partition, report, timestamp_ms, headers
         )
@@ -255,14 +261,9 @@ class OrderedProducer:
                 return False
             callback = partial(self._report_first, topic, partition, callback)
         try:
+            name = topic.name
             self._produce(
-                topic.name,
-                value,
-                key,
-                partition,
-                callback,
-                timestamp=timestamp_ms,
-                headers=headers or [],
+                name, value, key, partition, callback, None, timestamp_ms, headers
             )
         except BufferError:
             return False
@@ -288,23 +289,32 @@ class OrderedProducer:
         if self._failure is None:
             topic.unproven.discard(partition)
 
-    def _report(
+    def hear(
         self, transaction: Counted, error: KafkaError | None, message: Message
     ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
         self._flushes.reported += 1
         if error is None and message.offset() is not None:
-            transaction.undelivered -= 1
-            self._meter.records += 1
-            if self._trouble.is_on:
-                self._trouble.end()
+            self.count(transaction, 1)
         else:
-            where = f"{message.topic()!r} partition {message.partition()}"
-            if self._failure is None:
-                self._producer.purge()  # what is behind it is not to be taken
-            self.has_doubts = self.has_doubts or error is None
-            doing = f"delivering to {where}"
-            self.fail(unplaced(doing) if error is None else failure(error, doing))
+            self.miss(error, message.topic(), message.partition())
+
+    def count(self, transaction: Counted, records: int) -> None:
+        """Count so many deliveries."""
+        transaction.undelivered -= records
+        self._meter.records += records
+        if self._trouble.is_on:
+            self._trouble.end()
+
+    def miss(
+        self, error: KafkaError | None, topic: str | None, partition: int | None
+    ) -> None:
+        """Note that a record is not delivered, or not known to be: nothing follows."""
+        if self._failure is None:
+            self._producer.purge()  # what is behind it is not to be taken
+        self.has_doubts = self.has_doubts or error is None
+        doing = f"delivering to {topic!r} partition {partition}"
+        self.fail(unplaced(doing) if error is None else failure(error, doing))
 
     def answers(self) -> None:
         """Note that Kafka's trouble is over."""
@@ -325,6 +335,7 @@ class OrderedProducer:
         # nothing leads back here any more: the producer's threads end with this object
         self._callback = None
         self._held.clear()
+        self._producer.close()
 
     @property
     def lets_wait(self) -> bool:

@@ -1,8 +1,7 @@
 """The producer of a transactional delivery: records in Kafka's transactions.
 
-Each has whole transactions of the source, and their position. Its end may take a while:
-a thread waits for it, and what comes meanwhile is held, as where there is no room. A
-record counts as delivered when its Kafka transaction is committed.
+Each has whole transactions of the source, and their position. A thread waits for its
+end, and what comes meanwhile is held. A record counts as delivered when it is committed.
 """
 
 import contextlib
@@ -16,6 +15,7 @@ from confluent_kafka import KafkaException
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient
+from walstream.kafka.binding_producer import BindingProducer
 from walstream.kafka.errors import failure
 from walstream.kafka.leaderless import LeaderlessPartitions
 from walstream.kafka.lone_record import Alone
@@ -91,11 +91,17 @@ class TransactionalProducer(OrderedProducer):
         """Count of records and of the producer's own requests in flight."""
         return len(self._producer) + len(self._batch.shares)
 
+    def _made(self, properties: dict[str, object]) -> BindingProducer:
+        # Kafka's transactions go through the binding alone
+        made = BindingProducer(properties, self._trouble.hear)
+        self._kafka = made.client
+        return made
+
     def _open(self) -> bytes | None:
-        start = TransactionStart(self._producer, self._book, self._given, self._client)
+        start = TransactionStart(self._kafka, self._book, self._given, self._client)
         found = start.open(self._written, self._coordinator)
         self._leaderless = LeaderlessPartitions(
-            start.leaderless, self._producer, self._waiter.submit
+            start.leaderless, self._kafka, self._waiter.submit
         )
         return found
 
@@ -240,9 +246,8 @@ class TransactionalProducer(OrderedProducer):
             share = batch.shares[transaction] = TransactionShare()
         self._current, self._share = transaction, share
         report = partial(alone.report, self._callback) if alone else self._callback
-        if not self._attempt(
-            topic, value, key, partition, report, timestamp_ms, headers
-        ):
+        record = topic, value, key, partition, report, timestamp_ms, headers
+        if not self._attempt(*record):
             return False
         batch.undelivered += 1
         share.records += 1
@@ -262,12 +267,12 @@ class TransactionalProducer(OrderedProducer):
 
     def _begin(self, batch: TransactionBatch) -> bool:
         try:
-            self._producer.begin_transaction()
+            self._kafka.begin_transaction()
         except KafkaException as error:
             self.fail(failure(error.args[0], "beginning a transaction"))
             return False
         batch.began = runtime.monotonic()
-        self._callback = partial(self._report, batch)
+        self._callback = partial(self.hear, batch)
         return True
 
     def _end(self, *, whole: bool) -> bool:
@@ -283,7 +288,7 @@ class TransactionalProducer(OrderedProducer):
             if not self._seal(batch, whole=whole) or batch.undelivered:
                 return False
         self._due = runtime.monotonic() + self._plan.interval_s
-        ask, commit = self._coordinator.answered, self._producer.commit_transaction
+        ask, commit = self._coordinator.answered, self._kafka.commit_transaction
         self._ending = self._waiter.submit(ask, "committing a transaction", commit)
         return False
 
@@ -345,4 +350,4 @@ class TransactionalProducer(OrderedProducer):
         super().close(wait_s)
         if is_open and not self._trouble.is_on:
             with contextlib.suppress(KafkaException):
-                self._producer.abort_transaction(_ABORT_S)
+                self._kafka.abort_transaction(_ABORT_S)
