@@ -70,7 +70,7 @@ def _fastest_sink() -> Patch:
 
 
 def _first_delivery() -> Patch:
-    report = OrderedProducer._report
+    report = OrderedProducer.hear
 
     def patched(
         self: OrderedProducer, transaction: Counted, error: Any, message: Any
@@ -79,22 +79,22 @@ def _first_delivery() -> Patch:
         if error is None:
             transaction.undelivered = 0
 
-    return OrderedProducer, "_report", patched
+    return OrderedProducer, "hear", patched
 
 
 def _failed_delivery() -> Patch:
-    report = OrderedProducer._report
+    report = OrderedProducer.hear
 
     def patched(
         self: OrderedProducer, transaction: Counted, _error: object, message: Any
     ) -> None:
         report(self, transaction, None, message)
 
-    return OrderedProducer, "_report", patched
+    return OrderedProducer, "hear", patched
 
 
 def _sent_again_behind() -> Patch:
-    report = OrderedProducer._report
+    report = OrderedProducer.hear
 
     def patched(
         self: OrderedProducer, transaction: Counted, error: Any, message: Any
@@ -108,7 +108,7 @@ def _sent_again_behind() -> Patch:
             again.topic, again.value, again.key, again.partition, 0, transaction, None
         )
 
-    return OrderedProducer, "_report", patched
+    return OrderedProducer, "hear", patched
 
 
 def _failed_write() -> Patch:
@@ -230,7 +230,7 @@ def _first_not_awaited() -> Patch:
 
 
 def _no_offset_counts() -> Patch:
-    report = OrderedProducer._report
+    report = OrderedProducer.hear
 
     def patched(
         self: OrderedProducer, transaction: Counted, error: Any, message: Any
@@ -238,7 +238,7 @@ def _no_offset_counts() -> Patch:
         message.offset = lambda: 0
         report(self, transaction, error, message)
 
-    return OrderedProducer, "_report", patched
+    return OrderedProducer, "hear", patched
 
 
 _OUT: Final = frozenset(("drop table", "drop and add table"))

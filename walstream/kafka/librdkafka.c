@@ -7,7 +7,7 @@
    One thread produces and polls; any may ask for metadata. What librdkafka calls back
    is kept until `take`, so that no Python runs within a poll.
 
-   docs/decisions/0117-producer-without-the-binding.md */
+   docs/decisions/0119-producer-without-the-binding.md */
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000

@@ -1,13 +1,11 @@
-"""librdkafka's producer, called without the binding: librdkafka.c."""
-
-from typing import Any
+from typing import Any, Self
 
 class Count:
-    def __new__(cls, owner: object, /) -> Count: ...
+    def __new__(cls, owner: object, /) -> Self: ...
 
 class Producer:
     name: str
-    def __new__(cls, properties: dict[str, str], /) -> Producer: ...
+    def __new__(cls, properties: dict[str, str], /) -> Self: ...
     def __len__(self) -> int: ...
     def produce(
         self,

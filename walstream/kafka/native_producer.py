@@ -1,7 +1,7 @@
 """A producer without the binding's objects, where librdkafka.c is compiled.
 
 Deliveries of a transaction are one number, not an object each
-(docs/decisions/0117-producer-without-the-binding.md).
+(docs/decisions/0119-producer-without-the-binding.md).
 """
 
 import os
@@ -35,7 +35,9 @@ _LEVELS: Final = (
 class _Delivery:
     """One record's delivery, as a callback looks at the binding's message."""
 
-    def __init__(self, topic: str = "", partition: int = 0, offset: int | None = 0):
+    def __init__(
+        self, topic: str = "", partition: int = 0, offset: int | None = 0
+    ) -> None:
         self._topic, self._partition, self._offset = topic, partition, offset
 
     def topic(self) -> str:

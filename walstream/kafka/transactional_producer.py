@@ -1,7 +1,7 @@
 """The producer of a transactional delivery: records in Kafka's transactions.
 
 Each has whole transactions of the source, and their position. A thread waits for its
-end, and what comes meanwhile is held. A record counts as delivered when it is committed.
+end, and what comes meanwhile is held. Records are delivered when it is committed.
 """
 
 import contextlib
@@ -92,17 +92,16 @@ class TransactionalProducer(OrderedProducer):
         return len(self._producer) + len(self._batch.shares)
 
     def _made(self, properties: dict[str, object]) -> BindingProducer:
-        # Kafka's transactions go through the binding alone
-        made = BindingProducer(properties, self._trouble.hear)
-        self._kafka = made.client
-        return made
+        self._binding = BindingProducer(properties, self._trouble.hear)
+        return self._binding  # the other has no transactions
 
     def _open(self) -> bytes | None:
-        start = TransactionStart(self._kafka, self._book, self._given, self._client)
-        found = start.open(self._written, self._coordinator)
-        self._leaderless = LeaderlessPartitions(
-            start.leaderless, self._kafka, self._waiter.submit
+        start = TransactionStart(
+            self._binding.client, self._book, self._given, self._client
         )
+        found = start.open(self._written, self._coordinator)
+        client, submit = self._binding.client, self._waiter.submit
+        self._leaderless = LeaderlessPartitions(start.leaderless, client, submit)
         return found
 
     def serve(self, *, busy: bool = False) -> bool:
@@ -184,7 +183,6 @@ class TransactionalProducer(OrderedProducer):
         ):
             report = self._callback
             try:
-                # by position: keywords cost a third of the call
                 name = topic.name
                 self._produce(
                     name, value, key, partition, report, None, timestamp_ms, headers
@@ -267,7 +265,7 @@ class TransactionalProducer(OrderedProducer):
 
     def _begin(self, batch: TransactionBatch) -> bool:
         try:
-            self._kafka.begin_transaction()
+            self._binding.client.begin_transaction()
         except KafkaException as error:
             self.fail(failure(error.args[0], "beginning a transaction"))
             return False
@@ -288,7 +286,10 @@ class TransactionalProducer(OrderedProducer):
             if not self._seal(batch, whole=whole) or batch.undelivered:
                 return False
         self._due = runtime.monotonic() + self._plan.interval_s
-        ask, commit = self._coordinator.answered, self._kafka.commit_transaction
+        ask, commit = (
+            self._coordinator.answered,
+            self._binding.client.commit_transaction,
+        )
         self._ending = self._waiter.submit(ask, "committing a transaction", commit)
         return False
 
@@ -350,4 +351,4 @@ class TransactionalProducer(OrderedProducer):
         super().close(wait_s)
         if is_open and not self._trouble.is_on:
             with contextlib.suppress(KafkaException):
-                self._kafka.abort_transaction(_ABORT_S)
+                self._binding.client.abort_transaction(_ABORT_S)
