@@ -47,7 +47,7 @@ tools() { # what builds: locked too. Its scripts name its folder: moved, it is m
 own() { # walstream itself, compiled
   rm -rf "$WORK/source" "$WORK/compiled"
   mkdir -p "$WORK/source" "$WHEELS"
-  cp -r --parents walstream consumer packaging/consumer pyproject.toml README.md LICENSE \
+  cp -r --parents walstream consumer packaging/consumer packaging/hatch_build.py pyproject.toml README.md LICENSE \
     "$WORK/source"
   find "$WORK/source" \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
   if [ -n "${FRESH:-}" ] || ! diff -rq "$WORK/source" "$WHEELS/own/source" >/dev/null 2>&1; then

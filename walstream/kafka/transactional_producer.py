@@ -92,16 +92,15 @@ class TransactionalProducer(OrderedProducer):
         return len(self._producer) + len(self._batch.shares)
 
     def _made(self, properties: dict[str, object]) -> BindingProducer:
-        self._binding = BindingProducer(properties, self._trouble.hear)
-        return self._binding  # the other has no transactions
+        made = BindingProducer(properties, self._trouble.hear)
+        self._kafka = made.client  # the other has no transactions
+        return made
 
     def _open(self) -> bytes | None:
-        start = TransactionStart(
-            self._binding.client, self._book, self._given, self._client
-        )
+        start = TransactionStart(self._kafka, self._book, self._given, self._client)
         found = start.open(self._written, self._coordinator)
-        client, submit = self._binding.client, self._waiter.submit
-        self._leaderless = LeaderlessPartitions(start.leaderless, client, submit)
+        kafka, submit = self._kafka, self._waiter.submit
+        self._leaderless = LeaderlessPartitions(start.leaderless, kafka, submit)
         return found
 
     def serve(self, *, busy: bool = False) -> bool:
@@ -265,7 +264,7 @@ class TransactionalProducer(OrderedProducer):
 
     def _begin(self, batch: TransactionBatch) -> bool:
         try:
-            self._binding.client.begin_transaction()
+            self._kafka.begin_transaction()
         except KafkaException as error:
             self.fail(failure(error.args[0], "beginning a transaction"))
             return False
@@ -286,10 +285,7 @@ class TransactionalProducer(OrderedProducer):
             if not self._seal(batch, whole=whole) or batch.undelivered:
                 return False
         self._due = runtime.monotonic() + self._plan.interval_s
-        ask, commit = (
-            self._coordinator.answered,
-            self._binding.client.commit_transaction,
-        )
+        ask, commit = self._coordinator.answered, self._kafka.commit_transaction
         self._ending = self._waiter.submit(ask, "committing a transaction", commit)
         return False
 
@@ -351,4 +347,4 @@ class TransactionalProducer(OrderedProducer):
         super().close(wait_s)
         if is_open and not self._trouble.is_on:
             with contextlib.suppress(KafkaException):
-                self._binding.client.abort_transaction(_ABORT_S)
+                self._kafka.abort_transaction(_ABORT_S)

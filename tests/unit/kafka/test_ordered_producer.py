@@ -8,6 +8,7 @@ import pytest
 from tests.support.deadline import wait_until
 from tests.support.servers.mock_kafka import Mocked
 from walstream.errors import HistoryError, RecordRefused, TopicLost, Transient
+from walstream.kafka.native_producer import BINDING
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic import Topic
@@ -184,7 +185,8 @@ class Said:
 
 
 @pytest.fixture
-def row() -> Iterator[Row]:
+def row(monkeypatch: pytest.MonkeyPatch) -> Iterator[Row]:
+    monkeypatch.setenv(BINDING, "1")  # whose callbacks are called here
     made = Row()
     yield made
     made.close(0)
