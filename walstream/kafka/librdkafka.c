@@ -82,6 +82,7 @@ static PyTypeObject *count_type;
 typedef struct Count {
     PyObject_HEAD
     PyObject *owner; /* NULL: nobody wants to know any more */
+    void *producer; /* while some are in flight; not a reference */
     struct Count *next, *previous; /* of those in flight */
     struct Count *next_told;
     long in_flight, delivered, failed; /* the last two since `take` */
@@ -223,6 +224,7 @@ static void count_dealloc(PyObject *self) {
 static void link_count(Producer *self, Count *count) {
     Py_INCREF((PyObject *)count);
     count->previous = NULL;
+    count->producer = self;
     count->next = self->in_flight;
     if (count->next) count->next->previous = count;
     self->in_flight = count;
@@ -232,7 +234,10 @@ static void unlink_count(Producer *self, Count *count) {
     if (count->next) count->next->previous = count->previous;
     if (count->previous) count->previous->next = count->next;
     else self->in_flight = count->next;
-    count->next = count->previous = NULL;
+    count->next = count->previous = count->next_told = NULL;
+    count->producer = NULL;
+    count->in_flight = count->delivered = count->failed = 0;
+    count->is_told = 0;
     Py_DECREF((PyObject *)count);
 }
 
@@ -372,16 +377,21 @@ static int bytes_of(PyObject *given, char **at, Py_ssize_t *size) {
 }
 
 static rd_kafka_headers_t *headers_of(PyObject *list) {
+    if (!PyList_Check(list)) {
+        PyErr_SetString(PyExc_TypeError, "headers are a list of pairs");
+        return NULL;
+    }
     Py_ssize_t count = PyList_Size(list);
-    if (count < 0) return NULL;
     rd_kafka_headers_t *headers = rd_kafka_headers_new((size_t)count);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *pair = PyList_GetItem(list, i);
-        PyObject *name = pair ? PyTuple_GetItem(pair, 0) : NULL;
-        PyObject *value = name ? PyTuple_GetItem(pair, 1) : NULL;
+        int is_pair = PyTuple_Check(pair) && PyTuple_Size(pair) == 2;
+        PyObject *name = is_pair ? PyTuple_GetItem(pair, 0) : Py_None;
+        PyObject *value = is_pair ? PyTuple_GetItem(pair, 1) : NULL;
         char *name_at, *value_at;
         Py_ssize_t name_size, value_size;
-        if (!value || !(name_at = (char *)PyUnicode_AsUTF8AndSize(name, &name_size)) ||
+        if (!is_pair) PyErr_SetString(PyExc_TypeError, "headers are a list of pairs");
+        if (!is_pair || !(name_at = (char *)PyUnicode_AsUTF8AndSize(name, &name_size)) ||
             !bytes_of(value, &value_at, &value_size)) {
             rd_kafka_headers_destroy(headers);
             return NULL;
@@ -426,6 +436,11 @@ static PyObject *producer_produce(PyObject *object, PyObject *const *given,
         return NULL;
     }
     Count *count = (Count *)(made ? made : given[4]);
+    if (count->in_flight && count->producer != self) {
+        if (headers) rd_kafka_headers_destroy(headers);
+        PyErr_SetString(PyExc_ValueError, "records of another producer are in flight");
+        return NULL;
+    }
     int code = rd_kafka_producev(
         self->rk, RKT, topic, PARTITION, (int32_t)partition, VALUE, value,
         (size_t)value_size, KEY, key, (size_t)key_size, OPAQUE, count, FLAGS, COPY,
