@@ -26,7 +26,8 @@ TEST = "from m import less\n\ndef test_it() -> None:\n    assert less(1, 2)\n"
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[one.name for one in MUTANTS])
 def test_a_mutant_fits_the_source(mutant: Mutant) -> None:
     broken = mutant.text(ROOT)
-    ast.parse(broken)
+    if mutant.path.endswith(".py"):
+        ast.parse(broken)
     assert broken != (ROOT / mutant.path).read_text("utf-8")
     for test in mutant.tests:
         path, _, name = test.partition("::")

@@ -13,7 +13,7 @@ LOGGER: Final = logging.getLogger("librdkafka")
 
 
 class Reports(Protocol):
-    """Who hears of deliveries."""
+    """Listener to deliveries."""
 
     def hear(
         self, transaction: Counted, error: KafkaError | None, message: Message, /

@@ -72,15 +72,12 @@ class NativeProducer:
     def __len__(self) -> int:
         return len(self._client)
 
-    def __bool__(self) -> bool:
-        return True
-
     def callback(self, transaction: Counted, _reports: Reports) -> object:
         """Return what `produce` takes as callback for records of a transaction."""
         return self._count(transaction)
 
     def report(self, reports: Reports) -> int:
-        """Tell what polls heard since; return of how many transactions' records.
+        """Return the number of records that were reported; tell what polls heard.
 
         Raises the error that ends this producer, once all is told.
         """
@@ -121,7 +118,7 @@ class NativeProducer:
             raise KafkaException(ended)
 
     def close(self) -> None:
-        """Tell nothing more of what is in flight."""
+        """Let go of owners: of what is in flight nothing is told any more."""
         self._client.close()
 
 

@@ -74,7 +74,8 @@ class OrderedProducer:
 
     def _made(self, properties: dict[str, object]) -> BindingProducer | NativeProducer:
         hear = self._trouble.hear
-        return native_producer(properties, hear) or BindingProducer(properties, hear)
+        native = native_producer(properties, hear)
+        return native if native is not None else BindingProducer(properties, hear)
 
     def acquaint(self, topic: str) -> None:
         """Get ready to send before the first record of any topic comes."""

@@ -137,6 +137,17 @@ def test_what_is_not_delivered_is_told_and_not_counted(kafka: Mocked) -> None:
 
 
 @pytest.mark.usefixtures("native")
+def test_without_an_offset_a_record_is_not_delivered(kafka: Mocked) -> None:
+    """Here since the broker is not to answer; or it never had the record."""
+    made, told, counted = producer(kafka.bootstrap, acks=0), Told(), Counted()
+    counted.undelivered = 1
+    put(made, made.callback(counted, told))
+    assert served(made, told) == 1
+    assert told.missed == [(None, "t", 0)]
+    assert counted.undelivered == 1
+
+
+@pytest.mark.usefixtures("native")
 def test_a_queue_that_is_full_refuses_as_the_bindings_does(kafka: Mocked) -> None:
     few = {
         "queue.buffering.max.messages": 3,
