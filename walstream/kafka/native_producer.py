@@ -118,7 +118,7 @@ class NativeProducer:
             raise KafkaException(ended)
 
     def close(self) -> None:
-        """Let go of owners: of what is in flight nothing is told any more."""
+        """Let go of owners: what is in flight is not told of."""
         self._client.close()
 
 
