@@ -76,7 +76,7 @@ class Checkpointer:
         self._busy = False
         self._stored: Lsn = 0
         self.error: WalstreamError | None = None  # of the last write
-        self._thread = runtime.thread_pool(1, thread_name_prefix="positions")
+        self._writer = runtime.thread_pool(1, thread_name_prefix="positions")
 
     def begin(self) -> None:
         """Confirm the stored position: a crash may have come before that."""
@@ -133,7 +133,7 @@ class Checkpointer:
         self._submitted = resume
         self._submitted_at = now
         self._busy = True
-        self._thread.submit(self._store, replace(self._start.position, resume=resume))
+        self._writer.submit(self._store, replace(self._start.position, resume=resume))
 
     def _store(self, position: Position) -> None:
         try:
@@ -197,7 +197,7 @@ class Checkpointer:
 
     def close(self) -> None:
         """Store what is left, end the thread, store how far sinks got commits."""
-        self._thread.shutdown(wait=True)
+        self._writer.shutdown(wait=True)
         if (reach := self._beside.reach) is not None:
             with suppress(WalstreamError):  # what is kept is ahead of it
                 self._positions.write(GIVEN.entry(reach.exact()))

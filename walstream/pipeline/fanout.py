@@ -102,6 +102,7 @@ class Fanout:
         self._clock = clock
         self._perf_counter = runtime.current().perf_counter
         self._next_look = 0.0
+        self.began = 0.0  # the last transaction, perf_counter
 
     def measure(self, meter: Meter) -> None:
         """Set the counters of each sink; call it before anything is sent."""
@@ -153,7 +154,7 @@ class Fanout:
 
     def begin(self, lsn: Lsn, commit_time: int = 0) -> Shares:
         """Open the next transaction in every sink."""
-        began = self._perf_counter()
+        self.began = began = self._perf_counter()
         for lane in self._lanes:
             lane.transaction = transaction = lane.ledger.begin(lsn, commit_time)
             transaction.began = began
@@ -212,6 +213,7 @@ class Fanout:
         """Return whether every sink has room; this serves its delivery reports."""
         room = True
         for lane in self._lanes:
+            lane.meter.turn()
             try:
                 has_room = lane.sink.ready()
             except WalstreamError as error:

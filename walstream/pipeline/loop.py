@@ -80,7 +80,6 @@ class Pipeline:
         self._xid = 0  # of the open transaction
         self._begun: tuple[Lsn, int] = 0, 0  # its commit LSN and time
         self._end = StreamEnd(lambda most: self._old_rows.pending(most))  # noqa: PLW0108 - others come
-        self._began = 0.0  # the open transaction, perf_counter
         self._monotonic = runtime.current().monotonic
         self._perf_counter = runtime.current().perf_counter
         self.turned_at = self._monotonic()  # when the loop last went round
@@ -269,7 +268,6 @@ class Pipeline:
         if self._end.look(lsn) or not self._checkpointer.admits(lsn):
             return False
         self._assembler.begin(message)
-        self._began = self._perf_counter()
         self._begun = lsn, message.commit_time
         self._transaction = self.fanout.begin(lsn, message.commit_time)
         self._checkpointer.note(lsn, message.commit_time)
@@ -296,7 +294,7 @@ class Pipeline:
         self._ops_read += count
         table = self._assembler.meter
         if count:
-            table.seconds.observe(self._perf_counter() - self._began)
+            table.seconds.observe(self._perf_counter() - self.fanout.began)
         self.fanout.commit(message.end_lsn, count, table)
         self._last_commit = self._place = message.end_lsn
         self._transaction = None

@@ -101,8 +101,14 @@ class SinkMeter:
         self.left_out = 0  # records that Kafka had already
         self.counts_records = False  # does anybody?
         self._waited = False
+        self._is_told = False  # are these two of this turn?
+        self._now = self._counter = 0.0
         self._time = runtime.current().time
         self._perf_counter = runtime.current().perf_counter
+
+    def turn(self) -> None:
+        """Begin a turn: what is delivered in it shares a look at the clocks."""
+        self._is_told = False
 
     def deliver(
         self, ops: int, commit_time: int, began: float, table: TableMeter
@@ -113,9 +119,15 @@ class SinkMeter:
         this perf_counter, and ended with a row of `table`.
         """
         self.delivered += ops
+        if not self._is_told:
+            self._is_told = True
+            self._now = self._time() - EPOCH_S
+            self._counter = self._perf_counter()
         # clocks of two machines may disagree
-        self.latency.observe(max(0.0, self._time() - EPOCH_S - commit_time / 1e6))
-        self.tables.of(table.name).seconds.observe(self._perf_counter() - began)
+        self.latency.observe(max(0.0, self._now - commit_time / 1e6))
+        # began after a look of this turn: all of it within the turn
+        took_s = max(0.0, self._counter - began)
+        self.tables.of(table.name).seconds.observe(took_s)
 
     def see(self, *, waiting: bool) -> None:
         """Count it as an error when its target is away, each time once."""

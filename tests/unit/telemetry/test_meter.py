@@ -1,5 +1,6 @@
 """Counts that only grow."""
 
+from tests.support.runtime import altered
 from walstream.telemetry.counts import HistogramCounts
 from walstream.telemetry.meter import (
     LATENCY_S,
@@ -68,6 +69,24 @@ def test_a_transaction_delivered_whole_is_observed_once() -> None:
     assert sum(report.latency.counts) == 1
     assert len(report.latency.counts) == len(LATENCY_S) + 1
     assert sum(report.tables["t"].seconds.counts) == 1
+
+
+def test_the_clocks_are_looked_at_once_a_turn() -> None:
+    """With one-row transactions two looks for each would be a tenth of all."""
+    looks = [10.0, 20.0, 30.0]
+    with altered(perf_counter=lambda: looks.pop(0)):
+        meter = Meter()
+        sink, table = meter.sink("kafka"), meter.tables.of("t")
+        for began in (9.0, 8.0):
+            sink.deliver(1, 0, began, table)
+        assert looks == [20.0, 30.0]
+        sink.turn()
+        sink.deliver(1, 0, 12.0, table)
+        sink.deliver(1, 0, 21.0, table)  # it began behind the look
+    assert looks == [30.0]
+    found = sink.tables.of("t").seconds.report()
+    assert sum(found.counts) == 4
+    assert found.sum == 1.0 + 2.0 + 8.0 + 0.0
 
 
 def test_one_look_knows_no_rate() -> None:
