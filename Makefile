@@ -9,6 +9,7 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 BIN := .venv/bin
 LOWEST := .venv-lowest
 READY := .venv/ready
+NATIVE := walstream/kafka/librdkafka.abi3.so
 BENCHED_BIN := .venv-bench/bin
 BENCHED := .venv-bench/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
@@ -41,7 +42,7 @@ check: $(READY) ## run ruff, mypy and the check of the layers
 unit: java $(READY) ## run the tests without servers; PYTEST_ARGS="-k name" JOBS=1
 	$(BIN)/pytest tests/unit tests/property -n $(UNIT_JOBS) --dist worksteal \
 	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
-test: java $(READY) ## check, and run all but the long tests; PYTEST_ARGS="-k name" JOBS=1
+test: java $(READY) $(NATIVE) ## check, and run all but the long tests; PYTEST_ARGS="-k name" JOBS=1
 	@[ -x $(POSTGRES_15)/postgres ] || \
 	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"
 	@PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || \
@@ -62,7 +63,7 @@ compiled: $(READY) ## compile the hot path, and run its tests in both forms
 	$(BIN)/pytest tests/property/test_forms.py -m compiled $(PYTEST_ARGS)
 manifests: $(READY) ## decode the manifests for Kubernetes and the chart, with Go
 	$(BIN)/pytest tests/fault/test_kubernetes.py -m fault_long $(PYTEST_ARGS)
-fault: java $(READY) ## run the long tests; SHARD=2/4, RESUME=1, SAMPLE=SECONDS SEED=7
+fault: java $(READY) $(NATIVE) ## run the long tests; SHARD=2/4, RESUME=1, SAMPLE=SECONDS SEED=7
 	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
 	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \
 	  $(addprefix --shard ,$(SHARD)) $(if $(RESUME),--resume)) $(PYTEST_ARGS)
@@ -133,6 +134,10 @@ $(READY): pyproject.toml | python
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
+# tests of servers run the producer that packages have, where a compiler is
+$(NATIVE): walstream/kafka/librdkafka.c packaging/hatch_build.py $(READY)
+	@$(BIN)/python packaging/hatch_build.py 2>/dev/null || \
+	  echo "$< is not compiled here: records go through confluent-kafka's producer"
 # what is benched is installed, so that it is compiled where a compiler is; by way of the
 # sdist, since compiled modules beside their sources would be what .venv runs
 $(BENCHED): $(shell find walstream -name '*.py') $(READY)

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
 from tests.support.deadline import wait_until, within
@@ -107,6 +108,31 @@ def test_a_shutdown_ends_while_kafka_is_down(
         broker.start()
         with Reader(broker.bootstrap, runs.prefix) as reader:
             reader.until(partial(distinct, 20000), 60)
+
+
+@pytest.mark.same_on_15
+def test_a_shutdown_ends_while_look_ups_share_a_session(
+    own_postgres: OwnPostgres, runs: Runs, reader: Reader
+) -> None:
+    server, rounds = own_postgres(18), 500
+    database = Database(server)
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY); ALTER TABLE t REPLICA IDENTITY FULL"
+    )
+    walstream = runs(server.dsn()).start().streaming()
+    assert walstream.terminate() == 0
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        for number in range(rounds):
+            with connection.transaction():
+                connection.execute("TRUNCATE t")
+                connection.execute("INSERT INTO t VALUES (%s)", (number,))
+    with walstream:
+        reader.until(lambda records: len(records) > 50)  # it is at it
+        stop(server, "smart")
+        assert walstream.running
+        server.start()
+        reader.until(partial(distinct, 2 * rounds), 60)
+        assert walstream.terminate() == 0
 
 
 def stop(server: LocalPostgres, mode: StopMode) -> None:

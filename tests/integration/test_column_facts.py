@@ -1,5 +1,7 @@
 """What a server says of its tables' columns, and what is kept of that for a replay."""
 
+from functools import partial
+
 import psycopg
 import pytest
 
@@ -61,7 +63,7 @@ def written(
     """Return the facts that a row there is written with, as the companion asks."""
     history = book.known(relation, place, labels)
     if history is None:
-        book.look(database.dsn, relation, 1, place, labels)
+        book.look(partial(session, database.dsn), relation, 1, place, labels)
         history = book.known(relation, place, labels)
     assert history is not None
     found = history.at(place, shape_of(relation))

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.support.deadline import within
+from tests.support.deadline import wait_until, within
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer
 from tests.support.fixtures.walstream import Runs, Stream, streamed
@@ -672,6 +672,11 @@ def test_a_look_up_without_a_free_session_waits_and_is_told_once(
         walstream = runs(make_conninfo(database.dsn, user=role)).start().streaming()
         database.execute("INSERT INTO t VALUES (1, 1)")
         reader.count(1)
+        open_now = (
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
+            f"'client backend' AND usename = '{role}'"
+        )
+        wait_until(lambda: database.fetch(open_now) == [(0,)], 10, "none is kept")
         database.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0")
         database.execute("ANALYZE t")
         database.execute("INSERT INTO t VALUES (2, 2)")
@@ -685,6 +690,26 @@ def test_a_look_up_without_a_free_session_waits_and_is_told_once(
         assert len(walstream.said(waited)) == 1
         assert walstream.starts == 1
         assert walstream.terminate() == 0
+
+
+def test_many_look_ups_share_a_session_that_ends_soon(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """Each TRUNCATE describes its table anew, and under FULL its key is looked up."""
+    rounds = 60
+    database.execute(FULL_TABLE)
+    walstream = runs(database.dsn).start().streaming()
+    walstream.terminate()
+    for number in range(rounds):
+        row = f"INSERT INTO t VALUES ({number}, 1)"
+        database.execute(f"BEGIN; TRUNCATE t; {row}; COMMIT")
+    opened = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
+    before = database.fetch(opened)[0][0]
+    with walstream:
+        reader.until(lambda some: len(some) >= 2 * rounds)
+        assert walstream.terminate() == 0
+    # those of the start and of the test's own look are among them
+    assert 0 < database.fetch(opened)[0][0] - before < rounds
 
 
 def test_analyze_has_a_table_described_again_and_no_target_grows(

@@ -141,7 +141,12 @@ class Answers:
         raise NotImplementedError
 
     def toasted(
-        self, _dsn: str, oid: int, _op: object, key: dict[str, Any], wanted: list[str]
+        self,
+        _connection: object,
+        oid: int,
+        _op: object,
+        key: dict[str, Any],
+        wanted: list[str],
     ) -> Any:
         row = self.rows_of(self.table(oid)).get(key["id"])
         return None if row is None else tuple(row.get(name) for name in wanted)

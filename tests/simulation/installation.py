@@ -4,7 +4,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -45,6 +45,7 @@ from walstream.postgres import (
     companion,
     connection,
     preflight,
+    session_reuse,
     snapshot_holder,
     toast,
 )
@@ -208,10 +209,21 @@ def _reader(*_: object, **__: object) -> SimReader:
     return SimReader(parts.server)
 
 
+def _sessions(dsn: str) -> SimpleNamespace:
+    """Give sessions that nobody uses again: what they cost is not simulated."""
+
+    def nothing() -> None:
+        pass
+
+    new = partial(_of("server", "session"), dsn)
+    return SimpleNamespace(session=new, tick=nothing, close=nothing)
+
+
 def replaced() -> list[tuple[object, object]]:
     """List what is replaced wherever a module of walstream has it."""
     return [
         (connection.session, _of("server", "session")),
+        (session_reuse.SessionReuse, _sessions),
         (connection.readable, _of("server", "readable")),
         (connection.connect, _of("server", "connect")),
         (catalog.tables, _of("server", "facts")),

@@ -8,7 +8,7 @@ from typing import Final
 
 from walstream.errors import RETRIED, Transient
 from walstream.lsn import Lsn, parse
-from walstream.postgres.connection import Connection, session
+from walstream.postgres.connection import Connection
 from walstream.telemetry import runtime
 
 # A partition root is as its leaves are: an UPDATE checks the leaf's identity, and the
@@ -218,13 +218,12 @@ class Looked:
     after: Lsn  # no transaction was streamed beyond here
 
 
-def look_up(dsn: str, oid: int, *, xid: int) -> Looked:
+def look_up(connection: Connection, oid: int, *, xid: int) -> Looked:
     """Look at one table, whatever its name is, as of transaction `xid` or later."""
-    with session(dsn) as connection:
-        wait_until_visible(connection, xid)
-        found, after = tables_and_end(connection, oid=oid)
-        facts = next((one for one in found.values() if one.oid == oid), None)
-        return Looked(facts, after)
+    wait_until_visible(connection, xid)
+    found, after = tables_and_end(connection, oid=oid)
+    facts = next((one for one in found.values() if one.oid == oid), None)
+    return Looked(facts, after)
 
 
 def wait_until_visible(connection: Connection, xid: int) -> None:

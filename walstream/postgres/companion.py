@@ -2,7 +2,7 @@
 
 Keys of relations, columns that a key change would lose, the watch over the publication,
 and, while reading is paused, whether the server still lives. No plain session stays
-open: it would hold up a smart shutdown.
+open for long: it would hold up a smart shutdown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +23,7 @@ from walstream.postgres.capture import Capture
 from walstream.postgres.connection import session
 from walstream.postgres.fact_book import FactRules
 from walstream.postgres.heartbeat import Heartbeat
+from walstream.postgres.session_reuse import SessionReuse
 from walstream.postgres.slot_health import (
     SlotHealth,
 )
@@ -64,6 +65,7 @@ class SessionCompanion:
         self._keys = keys
         self._facts = facts
         self._wake = wake
+        self._sessions = SessionReuse(watched.dsn)
         self._threads = runtime.thread_pool(4, thread_name_prefix="companion")
         self._looking = Question[None](self._start, "the keys of a table")
         self._learning = Question[None](self._start, "the columns of a table")
@@ -100,7 +102,8 @@ class SessionCompanion:
         return history
 
     def _look_up(self, relation: Relation, xid: int, place: Place) -> None:
-        found = catalog.look_up(self._watched.dsn, relation.oid, xid=xid)
+        with self._sessions.session() as connection:
+            found = catalog.look_up(connection, relation.oid, xid=xid)
         self._keys.meet(relation, found, place)
 
     def facts(
@@ -110,7 +113,7 @@ class SessionCompanion:
         known = self._facts.known(relation, place, labels)
         if known is not None and not self._learning.open:
             return known
-        asked = self._watched.dsn, relation, xid, place, labels
+        asked = self._sessions.session, relation, xid, place, labels
         if self._learning.ask(self._facts.look, *asked) is None:
             return None
         return self._facts.known(relation, place, labels)
@@ -148,7 +151,8 @@ class SessionCompanion:
     def _read(
         self, op: ReplicationOp, key: Mapping[str, Value], wanted: Sequence[str]
     ) -> Values | None:
-        return toast.read(self._watched.dsn, op.table.oid, op, key, wanted)
+        with self._sessions.session() as connection:
+            return toast.read(connection, op.table.oid, op, key, wanted)
 
     def tick(self, *, paused: bool) -> None:
         """Watch the publication; while paused, see whether the server shuts down.
@@ -156,6 +160,7 @@ class SessionCompanion:
         Held by a limit it reads on: too slowly for a server that waits for its end.
         """
         now = runtime.monotonic()
+        self._sessions.tick()
         self._watch(now)
         if self._watched.heartbeat is not None:
             self._watched.heartbeat.tick(self._start, paused=paused)
@@ -219,4 +224,5 @@ class SessionCompanion:
                 raise
 
     def close(self) -> None:
+        self._sessions.close()
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -6,7 +6,8 @@ what is kept. A new label of an enum brings no Relation message, nor need the en
 NOT NULL: the row that has it asks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
@@ -24,7 +25,9 @@ from walstream.pipeline.ports import StateStore
 from walstream.pipeline.root_key import Place
 from walstream.postgres import column_facts
 from walstream.postgres.catalog import wait_until_visible
-from walstream.postgres.connection import session
+from walstream.postgres.connection import Connection
+
+Session = Callable[[], AbstractContextManager[Connection]]
 
 
 class FactRules(Protocol):
@@ -39,7 +42,13 @@ class FactRules(Protocol):
         """
 
     def look(
-        self, dsn: str, relation: Relation, xid: int, place: Place, labels: Labels, /
+        self,
+        session: Session,
+        relation: Relation,
+        xid: int,
+        place: Place,
+        labels: Labels,
+        /,
     ) -> None:
         """Learn the facts as of transaction `xid` or later; waits for the server."""
 
@@ -53,7 +62,12 @@ class NoFacts:
         return NO_FACTS
 
     def look(
-        self, _dsn: str, _relation: Relation, _xid: int, _place: Place, _labels: Labels
+        self,
+        _session: Session,
+        _relation: Relation,
+        _xid: int,
+        _place: Place,
+        _labels: Labels,
     ) -> None:
         """Learn nothing."""
 
@@ -84,9 +98,14 @@ class FactBook:
         return history if place < (self._unsent, 0) else None
 
     def look(
-        self, dsn: str, relation: Relation, xid: int, place: Place, labels: Labels
+        self,
+        session: Session,
+        relation: Relation,
+        xid: int,
+        place: Place,
+        labels: Labels,
     ) -> None:
-        with session(dsn) as connection:
+        with session() as connection:
             wait_until_visible(connection, xid)
             found = column_facts.of_columns(connection, relation.oid, relation.columns)
         shape = shape_of(relation)

@@ -14,7 +14,7 @@ from walstream.errors import HistoryError, PermissionLacking, Repair
 from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp
 from walstream.postgres.catalog import wait_until_visible
-from walstream.postgres.connection import Connection, session
+from walstream.postgres.connection import Connection
 from walstream.row import Value
 
 Values = Sequence[str | None]
@@ -50,7 +50,7 @@ _PRINTED: Final = sql.SQL("format('%s', {}) = {}")
 
 
 def read(
-    dsn: str,
+    connection: Connection,
     oid: int,
     op: ReplicationOp,
     key: Mapping[str, Value],
@@ -62,36 +62,33 @@ def read(
     its Delete in the stream. Values come as the stream prints them: a cast to text
     would take the padding off character(n).
     """
-    with session(dsn) as connection:
-        wait_until_visible(connection, op.xid)
-        columns = list(op.table.columns)
-        found = connection.execute(_FIND, (columns, oid)).fetchone()
-        if found is None:
-            return None
-        schema, table, role, attributes, in_part, cast = found
-        names = names_now(op.table.columns, attributes, in_part=in_part)
-        if names is None or any(names[name] is None for name in key):
-            raise _renamed(op, wanted, [name for name in attributes if name])
-        there = [name for name in wanted if names[name] is not None]
-        if not there:
-            return None
-        try:
-            values = _select(
-                connection,
-                sql.Identifier(schema, table),
-                {names[name] or "": text for name, text in key.items()},
-                [names[name] or "" for name in there],
-                cast,
-            )
-        except psycopg.Error as error:
-            state = error.sqlstate or ""
-            if state == _DENIED:
-                raise _denied(op, wanted, (schema, table), role, error) from error
-            if state.startswith(_DATA_EXCEPTION):
-                raise _renamed(
-                    op, wanted, [name for name in attributes if name]
-                ) from None
-            raise
+    wait_until_visible(connection, op.xid)
+    columns = list(op.table.columns)
+    found = connection.execute(_FIND, (columns, oid)).fetchone()
+    if found is None:
+        return None
+    schema, table, role, attributes, in_part, cast = found
+    names = names_now(op.table.columns, attributes, in_part=in_part)
+    if names is None or any(names[name] is None for name in key):
+        raise _renamed(op, wanted, [name for name in attributes if name])
+    there = [name for name in wanted if names[name] is not None]
+    if not there:
+        return None
+    try:
+        values = _select(
+            connection,
+            sql.Identifier(schema, table),
+            {names[name] or "": text for name, text in key.items()},
+            [names[name] or "" for name in there],
+            cast,
+        )
+    except psycopg.Error as error:
+        state = error.sqlstate or ""
+        if state == _DENIED:
+            raise _denied(op, wanted, (schema, table), role, error) from error
+        if state.startswith(_DATA_EXCEPTION):
+            raise _renamed(op, wanted, [name for name in attributes if name]) from None
+        raise
     if values is None:
         return None
     texts = dict(zip(there, values, strict=True))

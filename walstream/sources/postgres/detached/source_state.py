@@ -18,6 +18,7 @@ from walstream.pipeline.row_key import KEYS, KeyHistory
 from walstream.pipeline.state_document import StoredDocuments
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection
+from walstream.postgres.fact_book import Session
 from walstream.state.store import LmdbStore
 
 Found = TypeVar("Found")
@@ -108,7 +109,12 @@ class BorrowedFacts:
         return self._histories[relation.oid]
 
     def look(
-        self, _dsn: str, relation: Relation, _xid: int, place: Place, labels: Labels
+        self,
+        _session: Session,
+        relation: Relation,
+        _xid: int,
+        place: Place,
+        labels: Labels,
     ) -> None:
         """Read what the source knows; raise Transient if it was not there yet."""
         stored = self._state.read(FACTS.of(str(relation.oid)).read)
