@@ -41,6 +41,7 @@ SIZES: Final = {
     "update-full": Size(500_000, 100_000),
     "mixed": Size(500_000, 100_000),
     "tables": Size(500_000, 100_000),
+    "layouts": Size(500_000, 100_000),
     "huge": Size(10_000_000, 1_000_000),
     "delivery": Size(2_000_000, 300_000),
     "latency": Size(60, 10),  # seconds of each run
@@ -130,11 +131,14 @@ def _say(line: str) -> None:
 
 def _drain(order: Order) -> Document:
     shape = SHAPES[order.profile](order.rows)
-    partitions = 1 if order.profile == "tables" else order.partitions
+    many = order.profile in ("tables", "layouts")
+    partitions = 1 if many else order.partitions
     wanted = Wanted(order.runs, variants(), order.debezium)
     if order.profile == "debezium":  # the same envelope on both sides
         forms = [variants()[0], programs.envelopes()]
         wanted = Wanted(order.runs, forms, order.debezium, envelopes=True)
+    if order.profile == "layouts":
+        wanted = Wanted(order.runs, programs.layouts(), debezium=False)
     if order.profile == "delivery":
         wanted = Wanted(order.runs, deliveries(), debezium=False)
     with servers(order.rows, partitions) as place:

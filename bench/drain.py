@@ -21,7 +21,7 @@ from bench.checked import (
     reader_of_avro,
 )
 from bench.place import Place
-from bench.programs import BATCHES, DEBEZIUM, LIMIT, PUBLICATION, Variant
+from bench.programs import BATCHES, DEBEZIUM, LIMIT, PUBLICATION, TOPIC, Variant
 from bench.server_cost import ServerCost
 from bench.shapes import Shape
 from bench.watch import Figure, Program, Topic
@@ -70,8 +70,13 @@ class Backlog:
         self.end = self.place.sql("SELECT pg_current_wal_insert_lsn()")
         self.place.sql("CHECKPOINT")  # flushed, and out of the way of what is measured
 
-    def topic(self, name: str) -> Topic:
-        return self.place.topic(*(f"{name}.public.{one}" for one in self.shape.tables))
+    def topic(self, name: str, template: str = TOPIC, partitions: int = 0) -> Topic:
+        """Make the topics of a run on slot `name`."""
+        suffixes = {
+            template.format(schema="public", table=one) for one in self.shape.tables
+        }
+        names = (f"{name}.{suffix}" for suffix in suffixes)
+        return self.place.topic(*names, partitions=partitions)
 
     def checked(self, topic: Topic, read: Read, *, exact: bool = True) -> None:
         self.checker.check(self.place.kafka.bootstrap, topic.names, read, exact=exact)
@@ -167,7 +172,8 @@ def _wait(process: "subprocess.Popen[bytes]", cost: ServerCost) -> float:
 def walstream(backlog: Backlog, run: int, variant: Variant) -> Figure:
     """From when it streams until all is delivered; then it must be confirmed, too."""
     name = f"{variant.short}{run}"
-    topic, rows = backlog.topic(name), backlog.shape.changes
+    topic = backlog.topic(name, variant.topic, variant.partitions)
+    rows = backlog.shape.changes
     cost = ServerCost(backlog.place, name)
     with programs.walstream(backlog.place, variant, name) as program:
         program.until_said('"streaming"')

@@ -38,8 +38,10 @@ class Place:
     rows: int
     partitions: int
 
-    def topic(self, name: str, *others: str) -> Topic:
-        return Topic(self.kafka.bootstrap, self.partitions, name, *others)
+    def topic(self, name: str, *others: str, partitions: int = 0) -> Topic:
+        """Make topics; partitions=0: as many as all have."""
+        each = partitions or self.partitions
+        return Topic(self.kafka.bootstrap, each, name, *others)
 
     def warm_tables(self, tables: int) -> None:
         """Let the broker have met as many topics: requests of few records each."""

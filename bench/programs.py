@@ -13,6 +13,7 @@ from bench.watch import Program
 from walstream.testing.servers.port import free_port
 
 LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
+TOPIC: Final = "{schema}.{table}"  # behind the slot's name
 BATCHES: Final = "walsender, read in batches"
 COMPILED, PURE = "walstream, compiled", "walstream, pure"
 ENVELOPES: Final = "walstream, format debezium"
@@ -41,6 +42,9 @@ class Variant:
     transactional: bool = False  # in Kafka's transactions
     registry: str = ""  # where the schemas of records in Avro are
     bootstrap: str = ""  # by which Kafka is reached, else directly
+    topic: str = TOPIC
+    partitions: int = 0  # of each topic; 0: as many as the bench's others have
+    memory: str = "32MiB"
 
 
 def variants() -> list[Variant]:
@@ -74,6 +78,22 @@ def away(answer_ms: int, bootstrap: str = "") -> Variant:
     fastest = variants()[0]
     name = f"{fastest.name}, {answer_ms} ms away"
     return replace(fastest, name=name, short=f"away{answer_ms}", bootstrap=bootstrap)
+
+
+def layouts() -> list[Variant]:
+    """Give the fastest form, with many tables in topics of several layouts."""
+    fastest = variants()[0]
+
+    def layout(what: str, short: str, partitions: int) -> Variant:
+        name = f"{fastest.name}, {what}"
+        return replace(fastest, name=name, short=short, partitions=partitions)
+
+    return [
+        layout("a topic of one partition each", "one", 1),
+        replace(layout("the same, memory 128MiB", "roomy", 1), memory="128MiB"),
+        layout("a topic of four partitions each", "four", 4),
+        replace(layout("one topic of four partitions", "single", 4), topic="all"),
+    ]
 
 
 def transactional() -> Variant:
@@ -126,10 +146,11 @@ dsn = "{place.postgres.dsn()}"
 slot = "{name}"
 publication = "{PUBLICATION}"
 backfill = "never"
+memory = "{variant.memory}"
 sinks = ["kafka"]
 [sinks.kafka]
 kind = "kafka"
-topic = "{name}.{{schema}}.{{table}}"
+topic = "{name}.{variant.topic}"
 format = "{variant.format}"
 encoding = "{"avro" if variant.registry else "json"}"
 delivery = "{"transactional" if variant.transactional else "idempotent"}"

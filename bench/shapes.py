@@ -168,5 +168,6 @@ SHAPES: Final[dict[str, Callable[[int], Shape]]] = {
     "update-full": _update_full,
     "mixed": _mixed,
     "tables": _many_tables,
+    "layouts": _many_tables,
     "huge": _huge,
 }
