@@ -89,8 +89,10 @@ _CLEAN: Final = (
 _CLEANED_AT_ONCE: Final = 10_000
 _CLEANED_EVERY: Final = 1 << 28  # bytes of WAL
 _FORGET_CHUNKS: Final = f"DELETE FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
+# in a pipeline, and within a COPY, a session that waits for its client is active
 _HOLDERS: Final = (
-    "SELECT a.pid, pg_catalog.starts_with(a.state, 'idle in transaction')"  # noqa: S608 - constants
+    "SELECT a.pid, (pg_catalog.starts_with(a.state, 'idle in transaction')"  # noqa: S608 - constants
+    f" OR coalesce(a.wait_event_type, '') {IS} 'Client')"
     f" AND a.state_change {BELOW} (pg_catalog.clock_timestamp() {MINUS}"
     " pg_catalog.make_interval(secs => %s))"
     " FROM pg_catalog.pg_locks l"

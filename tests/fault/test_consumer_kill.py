@@ -130,8 +130,9 @@ def kill_cycles(setting: Setting, cycles: int) -> None:
     settled(setting, feed)
 
 
+@pytest.mark.parametrize("pipeline", [False, True])
 def test_a_frozen_member_takes_no_effect_when_it_goes_on(
-    setting: Setting, tmp_path: Path
+    setting: Setting, tmp_path: Path, *, pipeline: bool
 ) -> None:
     """GIVEN a member frozen in a transaction of one partition, and about to try an op
     of another again, WHEN it is taken for dead and its partner handles them, and it
@@ -143,7 +144,8 @@ def test_a_frozen_member_takes_no_effect_when_it_goes_on(
     feed.flush()
     hold = tmp_path / "hold"
     hold.touch()
-    with child(setting, hold=str(hold), kafka={}, batch=5) as frozen:
+    order = {"hold": str(hold), "kafka": {}, "batch": 5, "pipeline": pipeline}
+    with child(setting, **order) as frozen:
         assert frozen.stdout is not None
         said = {frozen.stdout.readline() for _ in range(3)}
         assert said == {"starts\n", "holds\n", "retries\n"}
