@@ -249,6 +249,41 @@ def test_an_older_state_folder_repeats_nothing(
         assert walstream.said("what Kafka has already is left out")
 
 
+def test_a_table_that_is_gone_repeats_nothing_behind_handlers(
+    database: Database, runs: Runs, reader: Reader, tmp_path: Path
+) -> None:
+    """GIVEN the last transaction in Kafka is of a table whose topic no start looks at,
+    WHEN it comes again, THEN one that handlers pass on with it does not take its place.
+    """  # noqa: D205 - a sentence
+    database.execute(_TABLE)
+    database.execute("CREATE TABLE gone (id int PRIMARY KEY, v text)")
+    handler = {"kind": "mask", "columns": ["v"], "text": "*"}
+    walstream = runs(
+        database.dsn,
+        source={"retain": "64MiB"},
+        sink={**TRANSACTIONAL, "handlers": [handler]},
+    )
+    with walstream:
+        database.execute(insert(1, 10))
+        reader.count(10)
+        assert walstream.terminate() == 0
+    shutil.copytree(walstream.state.parent, tmp_path / "older")
+    with walstream:
+        database.execute(insert(11, 20))
+        database.execute("INSERT INTO gone VALUES (21, 'x')")
+        reader.count(21)
+        walstream.kill()
+        shutil.rmtree(walstream.state.parent)
+        shutil.copytree(tmp_path / "older", walstream.state.parent)
+        database.execute("DROP TABLE gone")
+        database.execute(insert(22, 22))
+        walstream.start().streaming()
+        reader.until(lambda records: any(one.new["id"] == "22" for one in records))
+        assert walstream.terminate() == 0
+        assert len(reader.read()) == 22
+        assert walstream.said("what Kafka has already is left out")
+
+
 def test_a_lost_state_folder_repeats_nothing(
     database: Database, runs: Runs, reader: Reader
 ) -> None:

@@ -155,6 +155,8 @@ class TopicSink:
         """
         transaction.undelivered += 1
         self._awaited.add(name)
+        if (known := self._transactions) is not None:
+            known.waiting += 1
 
         def attempt() -> bool:
             if not self._topics.have({name, *self._awaited}):
@@ -164,6 +166,8 @@ class TopicSink:
             self._awaited.clear()
             self._meet(name)
             send()  # its records take the place of this attempt
+            if known is not None:
+                known.waiting -= 1
             transaction.undelivered -= 1  # only now: one that is refused stays counted
             return True
 

@@ -141,6 +141,7 @@ class DeliveredTransactions:
         self._mark: TransactionPosition | None = None
         self.until = NEVER  # where the stream ends: it meets no mark from there on
         self._met = False
+        self.waiting = 0  # ops whose topic is not known yet: they are met later
         self._first: Lsn = NEVER  # the first transaction that was left out
         self._last: TransactionPosition | None = None
 
@@ -239,7 +240,7 @@ class DeliveredTransactions:
         self, mark: TransactionPosition, op: ReplicationOp | MessageOp, seq_id: int
     ) -> bool:
         if op.lsn > mark.lsn:
-            if self._met:
+            if self._met or self.waiting:
                 return False  # one below may come yet: its topic was not known
             if self._first != NEVER:
                 raise self._other(mark)

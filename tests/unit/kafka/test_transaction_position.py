@@ -139,6 +139,21 @@ def test_an_op_that_waited_behind_a_later_one_is_left_out_all_the_same() -> None
     assert found.has(op(60), Transaction(60))
 
 
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_mark_whose_topic_is_not_known_yet_is_met_behind_later_ops(
+    *, left_out: bool
+) -> None:
+    found = delivered()
+    found.begin(at(100))
+    if left_out:
+        assert found.has(op(60), Transaction(60))
+    found.waiting += 1  # the op of the mark
+    assert not found.has(op(120), Transaction(120))
+    assert found.has(op(100), Transaction(100))
+    found.waiting -= 1
+    assert found.proven(110) == 110
+
+
 @pytest.mark.parametrize(
     ("value", "repeats", "text", "is_bad"),
     [
