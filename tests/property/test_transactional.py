@@ -14,10 +14,11 @@ from walstream.kafka.transaction_position import (
     ReplayMark,
 )
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.pipeline.ledger import Counted, Ledger
+from walstream.pipeline.ledger import Counted, Ledger, Transaction
 from walstream.telemetry.meter import SinkMeter
 
 _TABLE = Table("public", "t", ("id",))
+_AT_TIMES = st.integers(0, 2).map(lambda drawn: drawn == 2)
 Committed = tuple[int, int, int]  # LSN, commit time, ops
 
 
@@ -54,6 +55,7 @@ class Process:
         self.ledger = Ledger(state.resume)
         self.open: list[tuple[int, int, int]] = []
         self.shares: dict[Counted, int] = {}
+        self.held: list[tuple[ReplicationOp, Transaction, bool]] = []
 
     def disown(self) -> None:
         self.state.replay = ReplayMark(f"{len(self.kafka.ops)}")
@@ -67,10 +69,7 @@ class Process:
             transaction = self.ledger.begin(lsn, time)
             for seq in range(count):
                 op = ReplicationOp(Kind.INSERT, _TABLE, lsn, seq, commit_time=time)
-                if not self.delivered.has(op, transaction):
-                    transaction.undelivered += 1
-                    self.shares[transaction] = self.shares.get(transaction, 0) + 1
-                    self.open.append((lsn, seq, time))
+                self.send(op, transaction, waits=choose.draw(_AT_TIMES))
                 if seq + 1 < count and choose.draw(st.integers(0, 9)) == 0:
                     self.commit(whole=False)
                     if choose.draw(st.booleans()):
@@ -87,7 +86,29 @@ class Process:
         self.store()
         return True
 
+    def send(self, op: ReplicationOp, transaction: Transaction, *, waits: bool) -> None:
+        """Hold an op; of one that `waits` for its topic it is asked later."""
+        if waits:
+            self.delivered.waiting += 1
+        elif self.delivered.has(op, transaction):
+            return
+        transaction.undelivered += 1
+        self.held.append((op, transaction, waits))
+
+    def flush(self) -> None:
+        """Send what is held: all topics are known."""
+        held, self.held = self.held, []
+        for op, transaction, waits in held:
+            is_there = waits and self.delivered.has(op, transaction)
+            self.delivered.waiting -= waits
+            if is_there:
+                transaction.undelivered -= 1
+                continue
+            self.shares[transaction] = self.shares.get(transaction, 0) + 1
+            self.open.append((op.lsn, op.seq_id, op.commit_time))
+
     def commit(self, *, whole: bool) -> None:
+        self.flush()
         position = self.delivered.position(self.shares, whole=whole)
         self.kafka.ops += self.open
         if position is not None:
