@@ -99,8 +99,8 @@ class Process:
         """Send what is held: all topics are known."""
         held, self.held = self.held, []
         for op, transaction, waits in held:
-            is_there = waits and self.delivered.has(op, transaction)
             self.delivered.waiting -= waits
+            is_there = waits and self.delivered.has(op, transaction)
             if is_there:
                 transaction.undelivered -= 1
                 continue

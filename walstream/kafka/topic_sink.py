@@ -165,9 +165,9 @@ class TopicSink:
                 return False
             self._awaited.clear()
             self._meet(name)
-            send()  # its records take the place of this attempt
             if known is not None:
                 known.waiting -= 1
+            send()  # its records take the place of this attempt
             transaction.undelivered -= 1  # only now: one that is refused stays counted
             return True
 

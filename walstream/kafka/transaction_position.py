@@ -210,8 +210,8 @@ class DeliveredTransactions:
         if mark is not None and mark.lsn >= self.until:
             mark = None
         if mark is not None and self._marked(mark, op, op.seq_id):
-            if self._first == NEVER:
-                self._first = op.lsn
+            # of one that waited for its topic it may be lower than of those before
+            self._first = min(self._first, op.lsn)
             self._meter.left_out += 1
             return True
         transaction.last_seq_id = max(transaction.last_seq_id, op.seq_id)
@@ -230,8 +230,8 @@ class DeliveredTransactions:
                 is_there = message.lsn < mark.lsn
             else:
                 is_there = self._marked(mark, message, LAST_SEQ_ID)
-        if is_there and self._first == NEVER:
-            self._first = message.lsn
+        if is_there:
+            self._first = min(self._first, message.lsn)
         if not (is_there or is_outside):
             transaction.last_seq_id = max(transaction.last_seq_id, MESSAGES_ALONE)
         return is_there
@@ -268,13 +268,19 @@ class DeliveredTransactions:
     def position(self, sent: Iterable[Counted], *, whole: bool) -> bytes | None:
         """Return the position of a Kafka transaction that has these; None: as before.
 
-        Where not all are there whole, the last one is there up to its last op.
+        Where not all are there whole, the last one is there up to its last op. Raises
+        Restart where all that waited came by, and the mark was not among it: this one
+        would take its place, and what was left out be lost.
         """
         named = [one for one in sent if isinstance(one, Transaction)]
         named = [one for one in named if one.last_seq_id >= MESSAGES_ALONE]
         if not named:
             return None
         last = max(named, key=_lsn_of)
+        mark = self._mark
+        left_out = self._first < NEVER and not self._met
+        if mark is not None and left_out and last.lsn > mark.lsn:
+            raise self._other(mark)
         seq_id = LAST_SEQ_ID if whole else last.last_seq_id
         replay = self._place.replay
         position = TransactionPosition(

@@ -154,6 +154,28 @@ def test_a_mark_whose_topic_is_not_known_yet_is_met_behind_later_ops(
     assert found.proven(110) == 110
 
 
+def test_the_position_stays_before_an_op_that_waited_behind_a_later_one() -> None:
+    """It is left out as the later one is, though that was asked for first."""
+    found = delivered()
+    found.begin(at(100))
+    assert found.has(op(80), Transaction(80))
+    assert found.has(op(60), Transaction(60))
+    assert found.proven(90) == 60
+
+
+def test_no_position_takes_the_place_of_a_mark_that_did_not_come() -> None:
+    """Else what was left out by it would be lost."""
+    found = delivered()
+    found.begin(at(100))
+    assert found.has(op(60), Transaction(60))
+    found.waiting += 1
+    later = Transaction(120, 5)
+    assert not found.has(op(120), later)
+    found.waiting -= 1  # it was none of the mark's
+    with pytest.raises(Restart):
+        found.position([later], whole=True)
+
+
 @pytest.mark.parametrize(
     ("value", "repeats", "text", "is_bad"),
     [
