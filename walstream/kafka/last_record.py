@@ -146,10 +146,10 @@ class DeliveredRecords:
                 self._meet(topic, tail, op, value)
             if not last.has(value):
                 return False
-        if tail.first == NEVER:
-            tail.first = op.lsn
-            if not tail.met:
-                self._unproven.append((topic.topic, tail))
+        if tail.first == NEVER and not tail.met:
+            self._unproven.append((topic.topic, tail))
+        # of one that waited for its schema it may be lower than of those before
+        tail.first = min(tail.first, op.lsn)
         self._meter.left_out += 1
         return True
 

@@ -146,6 +146,14 @@ def test_the_position_waits_before_what_was_left_out() -> None:
     assert stream.delivered.proven(40) == 40
 
 
+def test_the_position_waits_before_an_op_that_came_behind_a_later_one() -> None:
+    """Another table of the topic, whose schema's id was not known yet."""
+    stream = Stream({0: LAST})
+    assert stream.has(15, 0)
+    assert stream.has(9, 0)
+    assert stream.delivered.proven(18) == 9
+
+
 def test_what_is_met_at_once_holds_nothing() -> None:
     stream = Stream({0: LAST})
     assert stream.has(20, 3)
