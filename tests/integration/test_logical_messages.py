@@ -108,6 +108,20 @@ def test_a_kill_loses_none_and_a_stop_repeats_none(
     assert sorted(set(numbers)) == list(range(400))
 
 
+def test_a_large_one_that_nobody_wants_stops_nothing(
+    database: Database, runs: Runs, contents: Reader, topic_prefix: str
+) -> None:
+    options = {"prefixes": ["p"], "topic": f"{topic_prefix}m"}
+    with runs(database.dsn, sink={"messages": options}) as walstream:
+        walstream.streaming()
+        emit = "SELECT pg_logical_emit_message(true, %s, repeat('x', %s))"
+        database.execute(emit, "other", 3 << 20)
+        database.execute(emit, "p", 10)
+        contents.until(lambda records: len(records) >= 1)
+    (found,) = contents.records
+    assert found.value == b"x" * 10
+
+
 def test_one_that_can_have_no_topic_stops_nothing(
     database: Database, runs: Runs, contents: Reader, topic_prefix: str
 ) -> None:

@@ -18,6 +18,9 @@ from tests.support.servers.mock_kafka import Mocked
 from walstream.kafka import native_producer
 from walstream.kafka.binding_producer import LOGGER
 from walstream.kafka.native_producer import BINDING, NativeProducer
+from walstream.kafka.ordered_producer import OrderedProducer
+from walstream.kafka.producer_config import producer_properties
+from walstream.kafka.topic import Topic
 from walstream.pipeline.ledger import Counted
 
 AT_MS = 1795787098651
@@ -232,6 +235,27 @@ def test_what_ends_a_producer_is_raised() -> None:
         return False
 
     wait_until(is_ended, 60, "it ends")
+
+
+@pytest.mark.usefixtures("native")
+def test_a_record_that_waits_may_prove_its_partition(kafka: Mocked) -> None:
+    """It waited for Kafka when the partitions came in doubt, as every six hours."""
+    given = producer_properties({"bootstrap.servers": kafka.bootstrap}, 1000, 1000)
+    made, topic, counted = (
+        OrderedProducer("k", given),
+        Topic("t", "", 1, 1000),
+        Counted(),
+    )
+    topic.unproven.clear()
+    waits = [True]
+    made.hold(lambda: not waits)
+    made.put(topic, b"v", b"k", 0, AT_MS, counted)
+    topic.doubt()
+    waits.clear()
+    made.serve()
+    wait_until(lambda: made.serve() and not counted.undelivered, 30, "it is delivered")
+    assert not topic.unproven
+    made.close(0)
 
 
 def test_owners_are_kept_while_records_are_in_flight_alone(
