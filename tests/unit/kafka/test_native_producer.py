@@ -187,6 +187,19 @@ def test_where_tokens_are_made_here_it_is_the_bindings() -> None:
     assert native_producer.native_producer(given, lambda _: None) is None
 
 
+@pytest.mark.usefixtures("native")
+@pytest.mark.parametrize(
+    "its_own",
+    [
+        {"sasl.oauthbearer.metadata.authentication.type": "aws_iam"},
+        {"confluent.monitoring.interceptor.topic": "t", "plugin.library.paths": "x"},
+    ],
+)
+def test_what_the_binding_reads_itself_is_left_to_it(its_own: dict[str, str]) -> None:
+    given = {"bootstrap.servers": "127.0.0.1:1"} | its_own
+    assert native_producer.native_producer(given, lambda _: None) is None
+
+
 def test_it_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BINDING, "1")
     given = {"bootstrap.servers": "127.0.0.1:1"}
