@@ -2,18 +2,21 @@
 
 import gc
 import logging
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, cimpl
 
 from tests.support.deadline import wait_until
 from tests.support.programs.compiled_form import needs_a_compiler
-from tests.support.programs.native_module import compile_native, load_native
+from tests.support.programs.native_module import ROOT, compile_native, load_native
 from tests.support.servers.mock_kafka import Mocked
 from walstream.kafka import native_producer
 from walstream.kafka.binding_producer import LOGGER
@@ -289,6 +292,22 @@ def test_owners_are_kept_while_records_are_in_flight_alone(
     made.produce("t", b"v", None, 0, native.Count(owner), None, 0, None)
     del made
     assert sys.getrefcount(owner) == before
+
+
+def test_the_binding_may_be_in_a_folder_of_any_name(
+    module: ModuleType, tmp_path: Path
+) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff")  # which is no UTF-8
+    folder.mkdir()
+    installed = Path(cimpl.__file__).parent
+    for each in installed, installed.with_name(f"{installed.name}.libs"):
+        (folder / each.name).symlink_to(each)
+    program = (
+        f"import sys; from pathlib import Path; sys.path.insert(0, {str(folder)!r});"
+        "from tests.support.programs.native_module import load_native;"
+        f"load_native(Path({module.__file__!r}))"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 def test_two_threads_are_kept_apart(native: ModuleType) -> None:
