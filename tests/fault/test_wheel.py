@@ -50,5 +50,7 @@ def test_the_wheel_plays_the_demo_in_an_empty_environment(
     run(folder, python, "-c", "import walstream_consumer.group.fetcher")
     walstream = folder / "venv" / "bin" / "walstream"
     assert run(folder, walstream, "--version").strip().endswith(f"({form})")
+    if compiled:
+        run(folder, python, "-c", "from walstream.kafka import librdkafka")
     shown = run(folder, walstream, "demo", "--seconds", str(_DEMO_S), tmp=str(folder))
     assert "Nothing is missing." in shown

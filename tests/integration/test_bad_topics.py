@@ -1,12 +1,13 @@
 """Topics and a state folder that cannot be used: a clear error, and a way on."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
@@ -60,6 +61,28 @@ def test_a_missing_topic_that_is_not_ours_to_make_is_refused(
     assert walstream.terminate() == 0
     admin.delete(topic)
     walstream.start().ends_with(3, f"'{topic}' was deleted")
+
+
+def test_a_topic_that_is_deleted_does_not_come_back(
+    database: Database, runs: Runs, own_kafka: OwnKafka, topic_prefix: str, topic: str
+) -> None:
+    """Where brokers create what is asked for, with one partition, as is the default."""
+    broker = own_kafka({"auto.create.topics.enable": "true"})
+    admin = TopicAdmin(broker.bootstrap)
+    admin.create(topic, partitions=3)
+    producer = {
+        "bootstrap.servers": broker.bootstrap,
+        "topic.metadata.refresh.interval.ms": "1000",  # of 5 min
+    }
+    sink = {"create_topics": False, "producer": producer}
+    with runs(database.dsn, bootstrap=broker.bootstrap, sink=sink) as walstream:
+        walstream.streaming()
+        insert(database, 1)
+        with Reader(broker.bootstrap, topic_prefix) as reader:
+            reader.count(1)
+        admin.delete(topic)
+        time.sleep(4)
+        assert not admin.is_told(topic)
 
 
 def test_a_topic_that_is_wanted_first_while_streaming_is_refused_too(

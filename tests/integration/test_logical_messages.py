@@ -108,6 +108,26 @@ def test_a_kill_loses_none_and_a_stop_repeats_none(
     assert sorted(set(numbers)) == list(range(400))
 
 
+def test_large_ones_stop_nothing_wanted_or_not(
+    database: Database, runs: Runs, contents: Reader, topic_prefix: str
+) -> None:
+    options = {"prefixes": ["p"], "topic": f"{topic_prefix}m"}
+    sink = {
+        "messages": options,
+        "topic_partitions": 1,
+        "topic_config": {"max.message.bytes": str(8 << 20)},
+    }
+    with runs(database.dsn, sink=sink) as walstream:
+        walstream.streaming()
+        emit = "SELECT pg_logical_emit_message(%s, %s, repeat('x', %s))"
+        for transactional in (True, False):
+            database.execute(emit, transactional, "other", 3 << 20)
+            database.execute(emit, transactional, "p", 2 << 20)
+        database.execute(emit, True, "p", 10)
+        contents.until(lambda records: len(records) >= 3)
+    assert [len(one.value) for one in contents.records] == [2 << 20, 2 << 20, 10]
+
+
 def test_one_that_can_have_no_topic_stops_nothing(
     database: Database, runs: Runs, contents: Reader, topic_prefix: str
 ) -> None:

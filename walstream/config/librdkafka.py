@@ -1,7 +1,8 @@
 """librdkafka properties that would break a promise, or that walstream sets itself.
 
 Every other property passes through unread. `at_most_once` lifts the promises; nothing
-lifts what would not work at all: callbacks, serializers, the partitioner's second name.
+lifts what would not work at all: callbacks, serializers, the partitioner's second name,
+and deliveries that nobody hears of, since the position would not move.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -79,6 +80,15 @@ _PROMISES: Final[dict[str, _Rule]] = {
     "delivery.report.only.error": (_false, "deliveries must be reported: leave it out"),
     "queuing.strategy": (lambda v: v == "fifo", 'order would be lost: write "fifo"'),
 }
+_ACKS_OF_NONE: Final = (lambda v: not _zero(v), 'no delivery would be known: write "1"')
+_NEEDED: Final[dict[str, _Rule]] = {
+    "acks": _ACKS_OF_NONE,
+    "request.required.acks": _ACKS_OF_NONE,
+    **{
+        key: _PROMISES[key]
+        for key in ("delivery.report.only.error", "transactional.id")
+    },
+}
 _CONSUMER_RULES: Final[dict[str, _Rule]] = {
     "enable.auto.commit": (
         _false,
@@ -111,6 +121,9 @@ def check_sink(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
         if key in sink.producer:
             yield Problem((*path, key), f"is set twice: {_OWN_KEY}")
     if sink.at_most_once:
+        for key, (holds, why) in _NEEDED.items():
+            if key in sink.producer and not holds(sink.producer[key]):
+                yield Problem((*path, key), f"would not work: {why}")
         return
     allow = f", or at_most_once = true in sinks.{name}"
     yield from _broken(path, sink.producer, _PROMISES, allow)

@@ -637,11 +637,12 @@ static struct PyModuleDef definition = {
 static int bind(void) {
     PyObject *binding = PyImport_ImportModule("confluent_kafka.cimpl");
     PyObject *file = binding ? PyObject_GetAttrString(binding, "__file__") : NULL;
-    const char *path = file ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
+    PyObject *named = file ? PyUnicode_EncodeFSDefault(file) : NULL;
+    const char *path = named ? PyBytes_AsString(named) : NULL;
     void *library = path ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
     int done = binding && path;
     if (done && !library) {
-        PyErr_Format(PyExc_ImportError, "%s is not loaded", path);
+        PyErr_Format(PyExc_ImportError, "%U is not loaded", file);
         done = 0;
     }
 #define FIND(result, name, arguments) \
@@ -652,6 +653,7 @@ static int bind(void) {
     FUNCTIONS(FIND)
     if (done) done = (kafka_error = PyObject_GetAttrString(binding, "KafkaError")) &&
                      (kafka_exception = PyObject_GetAttrString(binding, "KafkaException"));
+    Py_XDECREF(named);
     Py_XDECREF(file);
     Py_XDECREF(binding);
     return done;

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 BINDING: Final = "WALSTREAM_BINDING"
 """Set to any word in the environment: all goes through confluent-kafka's producer."""
+_ITS_OWN: Final = {
+    "plugin.library.paths",  # read before all others, and looked for in its wheel
+    "sasl.oauthbearer.metadata.authentication.type",  # of AWS: it makes a callback
+}
+"""Properties of which the binding does more than hand them on."""
 _ERROR: Final = -1
 _FATAL: Final = -2
 _LEVELS: Final = (
@@ -131,11 +136,14 @@ def native_producer(
 ) -> NativeProducer | None:
     """Return one; None where the binding's is needed.
 
-    That is where no librdkafka.c is compiled, or tokens are made by a callback.
+    That is where no librdkafka.c is compiled, tokens are made by a callback, or a
+    property is the binding's own.
     Raises KafkaException for properties that librdkafka refuses.
     """
     module = _module()
     if module is None or any(callable(value) for value in properties.values()):
+        return None
+    if _ITS_OWN & properties.keys():
         return None
     spelt = {name: _spelt(value) for name, value in properties.items()}
     return NativeProducer(module, spelt, hear)

@@ -210,8 +210,8 @@ class OrderedProducer:
             else:
                 self._flushes.sent += 1
                 return
-        if topic.unproven:  # then it may be called of this record alone
-            callback = partial(self.hear, transaction)
+        # until it is produced its partition may come in doubt: then this is called
+        callback = partial(self.hear, transaction)
         attempt = partial(
             self._attempt, topic, value, key, partition, callback, timestamp_ms, headers
         )

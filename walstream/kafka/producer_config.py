@@ -35,6 +35,8 @@ _DEFAULTS: Final[ClientProperties] = {
     "reconnect.backoff.max.ms": 1000,
     "topic.metadata.refresh.sparse": True,
     "log.connection.close": False,
+    # one that was deleted would come back with the broker's defaults
+    "allow.auto.create.topics": False,
 }
 # CONFIGURATION.md's column C/P; every other property is any client's
 _PRODUCERS_OWN: Final = frozenset(

@@ -16,6 +16,7 @@ import psycopg
 from walstream.errors import HistoryError, Transient
 from walstream.lsn import Lsn, parse, show
 from walstream.op import postgres_time
+from walstream.pipeline.pgoutput.frame import HEADER_SIZE, is_row
 from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
 from walstream.pipeline.ports import Position
 from walstream.pipeline.sent_position import Given
@@ -141,7 +142,7 @@ class SlotSource:
                     frames.append(bytes(data))
                     continue
                 taken += size
-                if size >= LARGE_FRAME:
+                if size >= LARGE_FRAME and is_row(data[HEADER_SIZE]):
                     frames.append(LargeFrame(data))  # not copied
                 else:
                     frames.append(bytes(data))

@@ -110,9 +110,12 @@ class StallWatch:
             )
 
     def _behind_s(self, now: float, told: StreamReport) -> float:
-        """Return for how long nothing moved, though there was WAL all that time."""
+        """Return for how long nothing moved, though there was WAL all that time.
+
+        Behind a row that is larger than a second's limit nothing moves either.
+        """
         health, resume = told.health, told.resume
-        if not health or not resume:
+        if not health or not resume or told.held_by:
             self._target = None
             return 0.0
         reached = parse(resume) + WAL_PAGE_HEADER

@@ -20,7 +20,6 @@ def complaints(properties: dict[str, Any] | None = None, **keys: Any) -> dict[st
     ("key", "value"),
     [
         ("acks", 1),
-        ("acks", "0"),
         ("request.required.acks", 2),
         ("enable.idempotence", False),
         ("enable.idempotence", "F"),
@@ -31,8 +30,6 @@ def complaints(properties: dict[str, Any] | None = None, **keys: Any) -> dict[st
         ("max.in.flight.requests.per.connection", "many"),
         ("retries", 3),
         ("message.send.max.retries", 0),
-        ("transactional.id", "x"),
-        ("delivery.report.only.error", True),
         ("queuing.strategy", "lifo"),
     ],
 )
@@ -43,6 +40,22 @@ def test_a_broken_promise_is_refused_unless_at_most_once(
     assert list(found) == [key]
     assert "at_most_once = true in sinks.k" in found[key]
     assert complaints({key: value}, at_most_once=True) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("acks", "0"),
+        ("request.required.acks", 0),
+        ("transactional.id", "x"),
+        ("delivery.report.only.error", True),
+    ],
+)
+def test_what_would_never_move_the_position_is_refused_always(
+    key: str, value: object
+) -> None:
+    assert list(complaints({key: value})) == [key]
+    assert list(complaints({key: value}, at_most_once=True)) == [key]
 
 
 def test_properties_that_keep_the_promises_pass() -> None:

@@ -2,22 +2,28 @@
 
 import gc
 import logging
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, cimpl
 
 from tests.support.deadline import wait_until
 from tests.support.programs.compiled_form import needs_a_compiler
-from tests.support.programs.native_module import compile_native, load_native
+from tests.support.programs.native_module import ROOT, compile_native, load_native
 from tests.support.servers.mock_kafka import Mocked
 from walstream.kafka import native_producer
 from walstream.kafka.binding_producer import LOGGER
 from walstream.kafka.native_producer import BINDING, NativeProducer
+from walstream.kafka.ordered_producer import OrderedProducer
+from walstream.kafka.producer_config import producer_properties
+from walstream.kafka.topic import Topic
 from walstream.pipeline.ledger import Counted
 
 AT_MS = 1795787098651
@@ -184,6 +190,19 @@ def test_where_tokens_are_made_here_it_is_the_bindings() -> None:
     assert native_producer.native_producer(given, lambda _: None) is None
 
 
+@pytest.mark.usefixtures("native")
+@pytest.mark.parametrize(
+    "its_own",
+    [
+        {"sasl.oauthbearer.metadata.authentication.type": "aws_iam"},
+        {"confluent.monitoring.interceptor.topic": "t", "plugin.library.paths": "x"},
+    ],
+)
+def test_what_the_binding_reads_itself_is_left_to_it(its_own: dict[str, str]) -> None:
+    given = {"bootstrap.servers": "127.0.0.1:1"} | its_own
+    assert native_producer.native_producer(given, lambda _: None) is None
+
+
 def test_it_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BINDING, "1")
     given = {"bootstrap.servers": "127.0.0.1:1"}
@@ -234,6 +253,27 @@ def test_what_ends_a_producer_is_raised() -> None:
     wait_until(is_ended, 60, "it ends")
 
 
+@pytest.mark.usefixtures("native")
+def test_a_record_that_waits_may_prove_its_partition(kafka: Mocked) -> None:
+    """It waited for Kafka when the partitions came in doubt, as every six hours."""
+    given = producer_properties({"bootstrap.servers": kafka.bootstrap}, 1000, 1000)
+    made, topic, counted = (
+        OrderedProducer("k", given),
+        Topic("t", "", 1, 1000),
+        Counted(),
+    )
+    topic.unproven.clear()
+    waits = [True]
+    made.hold(lambda: not waits)
+    made.put(topic, b"v", b"k", 0, AT_MS, counted)
+    topic.doubt()
+    waits.clear()
+    made.serve()
+    wait_until(lambda: made.serve() and not counted.undelivered, 30, "it is delivered")
+    assert not topic.unproven
+    made.close(0)
+
+
 def test_owners_are_kept_while_records_are_in_flight_alone(
     native: ModuleType, kafka: Mocked
 ) -> None:
@@ -252,6 +292,22 @@ def test_owners_are_kept_while_records_are_in_flight_alone(
     made.produce("t", b"v", None, 0, native.Count(owner), None, 0, None)
     del made
     assert sys.getrefcount(owner) == before
+
+
+def test_the_binding_may_be_in_a_folder_of_any_name(
+    module: ModuleType, tmp_path: Path
+) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff")  # which is no UTF-8
+    folder.mkdir()
+    installed = Path(cimpl.__file__).parent
+    for each in installed, installed.with_name(f"{installed.name}.libs"):
+        (folder / each.name).symlink_to(each)
+    program = (
+        f"import sys; from pathlib import Path; sys.path.insert(0, {str(folder)!r});"
+        "from tests.support.programs.native_module import load_native;"
+        f"load_native(Path({module.__file__!r}))"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 def test_two_threads_are_kept_apart(native: ModuleType) -> None:

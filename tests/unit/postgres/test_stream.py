@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.runtime import altered
 from walstream.errors import PublicationLost, Transient
+from walstream.pipeline.pgoutput import LogicalMessage, decode
+from walstream.pipeline.pgoutput.frame import HEADER_SIZE
 from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
 from walstream.postgres.server import Server
 from walstream.postgres.stream import SlotSource, start_command
@@ -89,6 +91,16 @@ def test_a_large_frame_is_the_last_that_is_read_together() -> None:
     assert source.received == 2
     assert second.take() == large[25:]
     assert source.read(500) == [small]
+
+
+def test_a_large_message_that_is_no_row_is_read_as_it_is() -> None:
+    content = bytes(LARGE_FRAME)
+    size = len(content).to_bytes(4, "big")
+    emitted = wal_data(b"M\1" + bytes(8) + b"prefix\0" + size + content, 2)
+    (found,) = reading(emitted).read(500)
+    message = decode(found, HEADER_SIZE)
+    assert isinstance(message, LogicalMessage)
+    assert message.content == content
 
 
 def test_frames_that_are_read_together_are_bounded_in_bytes() -> None:

@@ -123,3 +123,10 @@ def test_what_was_away_meanwhile_is_not_stuck_at_its_return() -> None:
     waits, stalls = watch.look(80.0, stuck)  # once: the sink is not stuck, too
     assert "waits for Kafka" in waits
     assert "stream stalls" in stalls
+
+
+def test_a_stream_that_a_limit_holds_is_none() -> None:
+    """For a minute, after a row that was a minute's worth of it."""
+    held = told(flush_lsn=FAR, held_by="max_bytes_per_second")
+    assert watched(held, 60) is None
+    assert watched(told(flush_lsn=FAR)) is not None
