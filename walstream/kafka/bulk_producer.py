@@ -37,7 +37,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 class _Placed(Protocol):
-    """What tells the offset of a record that was delivered."""
+    """Message or count, with the offset of a record that was delivered."""
 
     def offset(self) -> int | None: ...
 
@@ -261,4 +261,4 @@ class BulkProducer:
 
 
 def _unheard(_error: KafkaError) -> None:
-    """Hear nothing: what becomes of records is reported."""
+    """Ignore it: what becomes of records is reported."""
