@@ -1,6 +1,5 @@
 """Rules of publications, backfills and polling, taken out of walstream; see `rules`."""
 
-from functools import partial
 from typing import Any
 
 from walstream.kafka.bulk_producer import BulkProducer
@@ -65,7 +64,7 @@ def first_row_not_awaited() -> Patch:
     send = BulkProducer.send
 
     def patched(self: BulkProducer, *record: Any) -> None:
-        self.reports.setdefault(record[3], partial(self._report, record[3]))
+        self.reports.setdefault(record[3], self._callback(record[3]))
         send(self, *record)
 
     return BulkProducer, "send", patched

@@ -33,9 +33,14 @@ class BindingProducer:
     """The binding's producer, as `OrderedProducer` takes it."""
 
     def __init__(
-        self, properties: Mapping[str, object], hear: Callable[[KafkaError], None]
+        self,
+        properties: Mapping[str, object],
+        hear: Callable[[KafkaError], None],
+        make: Callable[..., Producer] | None = None,
     ) -> None:
-        self.client = Producer({**properties, "error_cb": hear}, logger=LOGGER)
+        self.client = (make or Producer)(
+            {**properties, "error_cb": hear}, logger=LOGGER
+        )
         self.produce: Any = self.client.produce
         self.poll: Callable[[float], object] = self.client.poll
         self.flush: Callable[[float], object] = self.client.flush

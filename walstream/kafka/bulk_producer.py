@@ -8,20 +8,21 @@ may be in Kafka without those before it: the first record in each partition is
 acknowledged before the next is sent (docs/decisions/0108).
 """
 
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final
+from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
+from walstream.kafka.binding_producer import BindingProducer
 from walstream.kafka.errors import failure, unplaced
+from walstream.kafka.native_producer import NativeProducer, native_producer
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.warmup import acquaint
+from walstream.pipeline.ledger import Counted
 
 # of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
 # few large batches cost the broker less than many
@@ -33,7 +34,22 @@ _POLL_S: Final = 0.1
 _TRY_S: Final = 1.0
 
 Headers = list[tuple[str, str | bytes | None]]
-Report = Callable[[KafkaError | None, Message], None]
+
+
+class _Placed(Protocol):
+    """Message or count, with the offset of a record that was delivered."""
+
+    def offset(self) -> int | None: ...
+
+
+class _Partition(Counted):
+    """Records of one partition; -1: those of other topics."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +76,31 @@ class BulkProducer:
         self._standing: Headers = list(outgoing.standing)
         self._delivered = 0
         self._failed: WalstreamError | None = None
-        self._last: dict[int, Message] = {}  # by partition
+        self._last: dict[int, _Placed] = {}  # by partition
         self.sent = 0  # the caller counts: it may call `produce` itself
-        self.reports: dict[int, Report] = {}  # by partition that took a record
-        self._proving: set[int] = set()  # partitions whose first is on its way
-        self._producer = self._open()
-        self.produce: Callable[..., None] = self._producer.produce
-        if self._standing:
-            self.produce = partial(self.produce, headers=self._standing)
+        # what `produce` takes behind a partition that took a record
+        self.reports: dict[int, Any] = {}
+        self._proving: dict[int, Any] = {}  # of those whose first is on its way
+        self._fenced: Producer | None = None
+        self._client = self._open()
+        self._aside = self._callback(-1)
+        self.produce = self._produce()
+
+    def _callback(self, partition: int) -> object:
+        return self._client.callback(_Partition(partition), self)
+
+    def _produce(self) -> Callable[[str, bytes, bytes | None, int, Any], None]:
+        """Return what sends a record that is not the first of its partition."""
+        produce, standing = self._client.produce, self._standing
+        if not standing:
+            return produce  # type: ignore[no-any-return]  # of C, or the binding's
+
+        def headed(
+            topic: str, value: bytes, key: bytes | None, partition: int, report: object
+        ) -> None:
+            produce(topic, value, key, partition, report, None, 0, standing)
+
+        return headed
 
     def begin(self, check: Callable[[], None]) -> None:
         """Start again after a `finish`: nothing is in flight."""
@@ -78,27 +111,28 @@ class BulkProducer:
         self.reports.clear()  # the next may be another topic's
         self._proving.clear()
 
-    def _open(self) -> Producer:
-        properties = dict(self._outgoing.producer)
-        if self._transaction:
-            properties["transactional.id"] = self._transaction
-        logger = logging.getLogger("librdkafka")
+    def _open(self) -> BindingProducer | NativeProducer:
+        properties = prepared(dict(self._outgoing.producer))
         try:
-            producer = Producer(
-                {**prepared(properties), "error_cb": lambda _error: None}, logger=logger
-            )
-            if self._transaction:
-                producer.init_transactions(60)
-                producer.begin_transaction()
+            if not self._transaction:
+                native = native_producer(properties, _unheard)
+                if native is not None:
+                    return native
+                return BindingProducer(properties, _unheard)
+            named = {**properties, "transactional.id": self._transaction}
+            made = BindingProducer(named, _unheard)
+            made.client.init_transactions(60)
+            made.client.begin_transaction()
         except KafkaException as error:
             raise failure(
                 error.args[0], f"a producer of sink {self._outgoing.sink!r}"
             ) from None
-        return producer
+        self._fenced = made.client
+        return made
 
     def acquaint(self, topic: str) -> None:
         """Get ready to send; a producer with a transaction is already."""
-        acquaint(self._producer, topic)
+        acquaint(self._client, topic)
 
     def send(
         self,
@@ -118,8 +152,7 @@ class BulkProducer:
             self.serve(_POLL_S, flush=True)
         report = self.reports.get(partition)
         if report is None:
-            self._proving.add(partition)
-            report = partial(self._report_first, partition)
+            report = self._proving[partition] = self._callback(partition)
             headers = self._headers
         if more:
             headers = [*headers, *more]
@@ -128,64 +161,61 @@ class BulkProducer:
     def send_aside(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
         """Send one record to another topic; it is counted like the others."""
         self.sent += 1
-        self._give((topic, value, key, partition, self._report_aside), self._headers)
+        self._give((topic, value, key, partition, self._aside), self._headers)
 
     def _give(
-        self, record: tuple[str, bytes, bytes | None, int, Report], headers: Headers
+        self, record: tuple[str, bytes, bytes | None, int, Any], headers: Headers
     ) -> None:
         while True:
             try:
-                topic, value, key, partition, report = record
-                self.produce(topic, value, key, partition, report, headers=headers)
+                self._client.produce(*record, None, 0, headers)
             except BufferError:
                 self._check()
                 self.serve(_POLL_S)
             else:
                 return
 
-    def _report_first(
-        self, partition: int, error: KafkaError | None, message: Message
-    ) -> None:
-        """Count the first delivery in a partition: others may follow it."""
-        self._report(partition, error, message)
-        if self._failed is None:
-            self.reports[partition] = partial(self._report, partition)
-            self._proving.discard(partition)
-
-    def _report_aside(self, error: KafkaError | None, message: Message) -> None:
-        if error is None and message.offset() is not None:
-            self._delivered += 1
-        else:
-            self._fail(f"{message.topic()!r}", error)
-
-    def _report(
-        self, partition: int, error: KafkaError | None, message: Message
+    def hear(
+        self, transaction: Counted, error: KafkaError | None, message: Message
     ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
         if error is None and message.offset() is not None:
-            self._delivered += 1
-            self._last[partition] = message
+            self.count(transaction, 1, message)
         else:
-            self._fail(f"{message.topic()!r} partition {partition}", error)
+            self.miss(error, message.topic(), message.partition())
 
-    def _fail(self, where: str, error: KafkaError | None) -> None:
+    def count(
+        self, transaction: Counted, records: int, last: _Placed | None = None
+    ) -> None:
+        """Count what is delivered; after the first in a partition others may follow."""
+        self._delivered += records
+        number = transaction.number if isinstance(transaction, _Partition) else -1
+        if number in self._proving and self._failed is None:
+            self.reports[number] = self._proving.pop(number)
+        # of many together the callback itself knows the last one
+        placed = last or self.reports.get(number)
+        if placed is not None and number >= 0:
+            self._last[number] = placed
+
+    def miss(
+        self, error: KafkaError | None, topic: str | None, partition: int | None
+    ) -> None:
+        """Note the first record that is not delivered."""
         if self._failed is None:
-            doing = f"delivering to {where}"
+            doing = f"delivering to {topic!r} partition {partition}"
             self._failed = unplaced(doing) if error is None else failure(error, doing)
 
     @property
     def last(self) -> dict[int, int]:
         """The offset of the last record that was delivered, by partition."""
-        return {
-            partition: message.offset() or 0
-            for partition, message in self._last.items()
-        }
+        return {number: last.offset() or 0 for number, last in self._last.items()}
 
     def serve(self, wait_s: float, *, flush: bool = False) -> None:
         """Serve delivery reports; `flush`: with no more records to come."""
         try:
             # a flush does not wait for batches to fill
-            (self._producer.flush if flush else self._producer.poll)(wait_s)
+            (self._client.flush if flush else self._client.poll)(wait_s)
+            self._client.report(self)
         except KafkaException as error:
             if self._failed is None:
                 self._failed = failure(error.args[0], "the producer stopped")
@@ -194,7 +224,7 @@ class BulkProducer:
 
     def finish(self) -> None:
         """Wait until every record is delivered; raise when one is not."""
-        while len(self._producer):
+        while len(self._client):
             self._check()
             self.serve(_POLL_S, flush=True)
         self.serve(0)
@@ -203,15 +233,15 @@ class BulkProducer:
                 f"sink {self._outgoing.sink!r}: {self.sent - self._delivered} of"
                 f" {self.sent} records were not reported delivered"
             )
-        if self._transaction:
-            self._commit()
+        if self._fenced is not None:
+            self._commit(self._fenced)
 
-    def _commit(self) -> None:
+    def _commit(self, producer: Producer) -> None:
         # at once it would hear of no stop for a quarter of an hour (TRANSACTION)
         while True:
             self._check()
             try:
-                self._producer.commit_transaction(_TRY_S)
+                producer.commit_transaction(_TRY_S)
             except KafkaException as error:
                 if not error.args[0].retriable():
                     raise failure(error.args[0], "committing a chunk") from None
@@ -225,5 +255,10 @@ class BulkProducer:
         raise that as an error that no retry can cure.
         """
         with suppress(KafkaException):
-            self._producer.purge()
-            self._producer.poll(0)
+            self._client.purge()
+            self._client.poll(0)
+            self._client.report(self)
+
+
+def _unheard(_error: KafkaError) -> None:
+    """Ignore it: what becomes of records is reported."""

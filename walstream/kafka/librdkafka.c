@@ -86,6 +86,7 @@ typedef struct Count {
     struct Count *next, *previous; /* of those in flight */
     struct Count *next_told;
     long in_flight, delivered, failed; /* the last two since `take` */
+    int64_t offset; /* of the last one delivered; -1: of none */
     int is_told;
 } Count;
 
@@ -138,6 +139,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     }
     if (!message->err && message->offset >= 0) {
         count->delivered++;
+        count->offset = message->offset;
         return;
     }
     count->failed++;
@@ -199,6 +201,7 @@ static PyObject *made_count(PyObject *owner) {
     if (self) {
         Py_INCREF(owner);
         self->owner = owner;
+        self->offset = -1;
     }
     return (PyObject *)self;
 }
@@ -219,6 +222,11 @@ static void freed(PyObject *self) {
 static void count_dealloc(PyObject *self) {
     Py_CLEAR(((Count *)self)->owner);
     freed(self);
+}
+
+static PyObject *count_offset(PyObject *self, PyObject *ignored) {
+    (void)ignored;
+    return PyLong_FromLongLong(((Count *)self)->offset);
 }
 
 static void link_count(Producer *self, Count *count) {
@@ -402,7 +410,8 @@ static rd_kafka_headers_t *headers_of(PyObject *list) {
 }
 
 PyDoc_STRVAR(produce_doc,
-"produce(topic, value, key, partition, count, on_delivery, timestamp_ms, headers)\n\n"
+"produce(topic, value, key, partition, count, on_delivery=None, timestamp_ms=0, "
+"headers=None)\n\n"
 "Enqueue one record, as confluent_kafka.Producer.produce does; `on_delivery` is None.\n"
 "`count` is a Count, or what `take` names alone for this record.\n"
 "Raises BufferError where there is no room, else KafkaException.");
@@ -410,8 +419,8 @@ PyDoc_STRVAR(produce_doc,
 static PyObject *producer_produce(PyObject *object, PyObject *const *given,
                                   Py_ssize_t size) {
     Producer *self = (Producer *)object;
-    if (size != 8) {
-        PyErr_SetString(PyExc_TypeError, "produce takes 8 positional arguments");
+    if (size < 5 || size > 8) {
+        PyErr_SetString(PyExc_TypeError, "produce takes 5 to 8 positional arguments");
         return NULL;
     }
     if (!is_usable(self)) return NULL;
@@ -422,14 +431,15 @@ static PyObject *producer_produce(PyObject *object, PyObject *const *given,
         !bytes_of(given[2], &key, &key_size))
         return NULL;
     long partition = PyLong_AsLong(given[3]);
-    int64_t timestamp = PyLong_AsLongLong(given[6]);
+    int64_t timestamp = size > 6 ? PyLong_AsLongLong(given[6]) : 0; /* 0: now */
     if (PyErr_Occurred()) return NULL;
     if (partition < -1 || partition > INT32_MAX) {
         PyErr_SetString(PyExc_OverflowError, "no partition has such a number");
         return NULL;
     }
     rd_kafka_headers_t *headers = NULL;
-    if (given[7] != Py_None && !(headers = headers_of(given[7]))) return NULL;
+    if (size > 7 && given[7] != Py_None && !(headers = headers_of(given[7])))
+        return NULL;
     PyObject *made = NULL;
     if (Py_TYPE(given[4]) != count_type && !(made = made_count(given[4]))) {
         if (headers) rd_kafka_headers_destroy(headers);
@@ -625,8 +635,14 @@ static PyType_Slot producer_slots[] = {{Py_tp_new, producer_new},
 static PyType_Spec producer_spec = {"walstream.kafka.librdkafka.Producer",
                                     sizeof(Producer), 0, Py_TPFLAGS_DEFAULT,
                                     producer_slots};
-static PyType_Slot count_slots[] = {
-    {Py_tp_new, count_new}, {Py_tp_dealloc, count_dealloc}, {0, NULL}};
+static PyMethodDef count_methods[] = {
+    {"offset", count_offset, METH_NOARGS,
+     "offset()\n\nOf the last record that was delivered; -1: of none."},
+    {NULL, NULL, 0, NULL}};
+static PyType_Slot count_slots[] = {{Py_tp_new, count_new},
+                                    {Py_tp_dealloc, count_dealloc},
+                                    {Py_tp_methods, count_methods},
+                                    {0, NULL}};
 static PyType_Spec count_spec = {"walstream.kafka.librdkafka.Count", sizeof(Count), 0,
                                  Py_TPFLAGS_DEFAULT, count_slots};
 static struct PyModuleDef definition = {

@@ -2,6 +2,7 @@ from typing import Any, Self
 
 class Count:
     def __new__(cls, owner: object, /) -> Self: ...
+    def offset(self) -> int: ...
 
 class Producer:
     name: str
@@ -14,9 +15,9 @@ class Producer:
         key: bytes | None,
         partition: int,
         count: object,
-        on_delivery: None,
-        timestamp_ms: int,
-        headers: list[tuple[str, Any]] | None,
+        on_delivery: None = None,
+        timestamp_ms: int = 0,
+        headers: list[tuple[str, Any]] | None = None,
         /,
     ) -> None: ...
     def poll(self, seconds: float, /) -> int: ...

@@ -71,6 +71,9 @@ class Abuse:
     def _produce(self) -> None:
         choose = self._choose
         count = self._count() if choose.random() < 0.8 else lambda *_: None
+        if choose.random() < 0.1:
+            self._producer.produce("t", b"v", b"k", 0, count)
+            return
         size = choose.choice([0, 1, 100, 3000])
         self._producer.produce(
             "t" * choose.choice([1, 1, 1, 2]),
@@ -91,7 +94,8 @@ class Abuse:
         ]
         some.append(some)
         given = [
-            self._choose.choice(some) for _ in range(self._choose.choice([7, 8, 8]))
+            self._choose.choice(some)
+            for _ in range(self._choose.choice([4, 5, 7, 8, 8]))
         ]
         method = self._choose.choice(["produce", "produce", "list_topics", "poll"])
         if method == "produce":

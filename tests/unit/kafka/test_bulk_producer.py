@@ -1,12 +1,21 @@
 """What is given up raises nothing; how records are sent is seen by a task's tests."""
 
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from walstream.errors import Transient
+from tests.support.programs.compiled_form import needs_a_compiler
+from tests.support.programs.native_module import compile_native, load_native
+from tests.support.servers.mock_kafka import PARTITIONS, Mocked
+from walstream.errors import Transient, WalstreamError
+from walstream.kafka import native_producer
+from walstream.kafka.binding_producer import BindingProducer
 from walstream.kafka.bulk_producer import BulkProducer, Outgoing
+
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
 
 class EndedProducer(Producer):
@@ -17,8 +26,8 @@ class EndedProducer(Producer):
 
 
 class EndedBulkProducer(BulkProducer):
-    def _open(self) -> Producer:
-        return EndedProducer({"bootstrap.servers": "127.0.0.1:1"})
+    def _open(self) -> BindingProducer:
+        return BindingProducer(NOWHERE, print, EndedProducer)
 
 
 def test_a_producer_that_gives_up_does_not_hide_why_it_had_to() -> None:
@@ -32,6 +41,9 @@ class Said:
     def topic(self) -> str:
         return "t"
 
+    def partition(self) -> int:
+        return 0
+
     def offset(self) -> None:
         return None
 
@@ -44,8 +56,8 @@ class SilentProducer(Producer):
 
 
 class SilentBulkProducer(BulkProducer):
-    def _open(self) -> Producer:
-        return SilentProducer({"bootstrap.servers": "127.0.0.1:1"})
+    def _open(self) -> BindingProducer:
+        return BindingProducer(NOWHERE, print, SilentProducer)
 
 
 @pytest.mark.parametrize("aside", [False, True])
@@ -80,8 +92,8 @@ class SlowProducer(Producer):
     sent: list[tuple[bytes, int, int]]
     reports: list[Any]
 
-    def produce(self, *record: Any, headers: Any = None) -> None:
-        self.sent.append((record[1], record[3], len(headers)))
+    def produce(self, *record: Any) -> None:
+        self.sent.append((record[1], record[3], len(record[7])))
         self.reports.append((record[4], record[3]))
 
     def poll(self, _timeout: float = 0) -> int:
@@ -99,9 +111,10 @@ class SlowProducer(Producer):
 
 
 class SlowBulkProducer(BulkProducer):
-    def _open(self) -> Producer:
-        made = SlowProducer({"bootstrap.servers": "127.0.0.1:1"})
-        made.sent, made.reports = self.wire, []
+    def _open(self) -> BindingProducer:
+        made = BindingProducer(NOWHERE, print, SlowProducer)
+        assert isinstance(made.client, SlowProducer)
+        made.client.sent, made.client.reports = self.wire, []
         return made
 
     def __init__(self, outgoing: Outgoing) -> None:
@@ -147,8 +160,10 @@ class LateProducer(Producer):
 
 
 class LateBulkProducer(BulkProducer):
-    def _open(self) -> Producer:
-        return LateProducer({"bootstrap.servers": "127.0.0.1:1"})
+    def _open(self) -> BindingProducer:
+        made = BindingProducer(NOWHERE, print, LateProducer)
+        self._fenced = made.client
+        return made
 
 
 @pytest.mark.parametrize("stops_at", [0, 3])
@@ -166,3 +181,108 @@ def test_a_stop_is_heard_while_a_chunk_is_committed(stops_at: int) -> None:
     else:
         sender.finish()
     assert LateProducer.asked == (stops_at or 4)
+
+
+@pytest.fixture(scope="session")
+def module(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    needs_a_compiler()
+    return load_native(compile_native(tmp_path_factory.mktemp("native")))
+
+
+@pytest.fixture(params=["binding", "native"])
+def sender(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., BulkProducer]:
+    """Make one in this form, beside a broker of its own."""
+    native = request.param == "native"
+    found = request.getfixturevalue("module") if native else None
+    monkeypatch.setattr(native_producer, "_module", lambda: found)
+    kafka = Mocked()
+    monkeypatch.setattr(request.node, "kafka", kafka, raising=False)
+
+    def make(more: dict[str, Any], **given: Any) -> BulkProducer:
+        properties = {"bootstrap.servers": kafka.bootstrap, "linger.ms": 5, **more}
+        made = BulkProducer(Outgoing("rows", properties, **given), lambda: None)
+        is_native = type(made._client).__name__ == "NativeProducer"  # noqa: SLF001 - which form it is
+        assert is_native == native
+        return made
+
+    return make
+
+
+def read(bootstrap: str, records: int) -> list[Any]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe(["t"])
+    found: list[Any] = []
+    while len(found) < records:
+        found += consumer.consume(records - len(found), 5)
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("standing", [(), (("every", b"2"),)])
+def test_both_forms_send_the_same_and_know_the_last_offsets(
+    request: pytest.FixtureRequest,
+    sender: Callable[..., BulkProducer],
+    standing: tuple[tuple[str, bytes], ...],
+) -> None:
+    made = sender({}, headers=(("first", b"1"),), standing=standing)
+    rounds = 25
+    for number in range(rounds * PARTITIONS):
+        partition = number % PARTITIONS
+        record = "t", b"%d" % number, None if number % 3 else b"k", partition
+        try:
+            made.produce(*record, made.reports[partition])
+        except KeyError:
+            made.send(*record)
+    made.sent = rounds * PARTITIONS
+    made.finish()
+    assert made.last == dict.fromkeys(range(PARTITIONS), rounds - 1)
+    found = read(request.node.kafka.bootstrap, made.sent)
+    assert {int(one.value()): one.key() for one in found} == {
+        number: None if number % 3 else b"k" for number in range(made.sent)
+    }
+    for one in found:
+        wanted = [("first", b"1")] if one.offset() == 0 else []
+        assert (one.headers() or []) == [*wanted, *standing]
+    made.begin(lambda: None)
+    assert (made.last, made.reports) == ({}, {})
+
+
+def test_a_record_that_is_not_delivered_fails_the_task(
+    sender: Callable[..., BulkProducer],
+) -> None:
+    made = sender({"message.timeout.ms": 300})
+    for partition in (0, PARTITIONS + 5):  # of which there is none
+        made.send("t", b"v", b"k", partition)
+    made.sent = 2
+    with pytest.raises(WalstreamError, match=f"partition {PARTITIONS + 5}"):
+        made.finish()
+    assert list(made.reports) in ([0], [])
+    made.abandon()
+
+
+def test_what_goes_aside_is_counted_and_has_no_last(
+    sender: Callable[..., BulkProducer],
+) -> None:
+    made = sender({})
+    made.send_aside("parked", b"v", b"k", 0)
+    made.finish()
+    assert (made.sent, made.last) == (1, {})
+
+
+def test_a_queue_that_is_full_is_waited_for(
+    sender: Callable[..., BulkProducer],
+) -> None:
+    made = sender({"queue.buffering.max.messages": 5})
+    for number in range(200):
+        made.send("t", b"%d" % number, b"k", 0)
+    made.sent = 200
+    made.finish()
+    assert made.last == {0: 199}

@@ -111,6 +111,19 @@ def test_deliveries_are_counted_by_transaction(kafka: Mocked) -> None:
     assert made.report(told) == 0
 
 
+def test_a_count_knows_the_offset_of_its_last_record(
+    native: ModuleType, kafka: Mocked
+) -> None:
+    made, told = producer(kafka.bootstrap), Told()
+    counts = [native.Count(Counted()) for _ in range(2)]
+    assert [count.offset() for count in counts] == [-1, -1]
+    for number in range(9):
+        made.produce("t", b"v", b"k", number % 2, counts[number % 2])
+    assert served(made, told) == 9
+    # the broker has a record in each
+    assert [count.offset() for count in counts] == [5, 4]
+
+
 @pytest.mark.usefixtures("native")
 def test_a_callback_hears_of_its_record_alone(kafka: Mocked) -> None:
     made, told = producer(kafka.bootstrap, **{"message.timeout.ms": 300}), Told()
@@ -348,7 +361,8 @@ def test_a_count_belongs_to_one_producer(native: ModuleType) -> None:
     "given",
     [
         (),
-        ("t", b"v", None, 0, None, None, 0),
+        ("t", b"v", None, 0),
+        ("t", b"v", None, 0, None, None, 0, None, None),
         (None, b"v", None, 0, None, None, 0, None),
         ("t", 5, None, 0, None, None, 0, None),
         ("t", b"v", [], 0, None, None, 0, None),
