@@ -33,15 +33,20 @@ class ConfirmationLog:
             self._before = None
             return
         before, now = self._before, (self._delivered(), self._tables.ops())
+        if before is not None and before[0] == now[0]:
+            return  # what was read is named with its delivery
         self._before = now
-        if before is None or before[0] == now[0]:
+        if before is None:
             return
         read = {
             name: count - before[1].get(name, 0)
             for name, count in now[1].items()
             if count > before[1].get(name, 0)
         }
-        fields = {LSN: show(lsn), "delivered": now[0] - before[0], "read": _said(read)}
+        fields: dict[str, str | int] = {LSN: show(lsn)}
+        fields["delivered"] = now[0] - before[0]
+        if read:  # else the line before had named these ops: they were on their way
+            fields["read"] = _said(read)
         _log.debug("confirmed", **fields)
 
 

@@ -62,6 +62,23 @@ def test_each_position_has_the_counts_since_the_one_before(
 
 
 @pytest.mark.usefixtures("root")
+def test_each_op_is_named_once_though_read_and_delivered_apart(
+    logs: list[dict[str, Any]],
+) -> None:
+    counts = Counts()
+    counts.tables.of("a").ops += 50
+    counts.log.note(0x10)  # read, and on its way
+    counts.delivered += 30
+    counts.log.note(0x20)
+    counts.delivered += 20
+    counts.log.note(0x30)
+    assert [(one["lsn"], one["delivered"], one.get("read")) for one in logs] == [
+        ("0/20", 30, "a 50"),
+        ("0/30", 20, None),
+    ]
+
+
+@pytest.mark.usefixtures("root")
 def test_many_tables_are_counted(logs: list[dict[str, Any]]) -> None:
     counts = Counts()
     counts.add(**{f"t{number}": number for number in range(1, 10)})
