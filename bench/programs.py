@@ -136,8 +136,17 @@ def walstream(place: Place, variant: Variant, name: str) -> Program:
     folder = place.folder / name
     folder.mkdir(exist_ok=True)
     configuration = folder / "walstream.toml"
-    configuration.write_text(f"""
-state = "{folder}/state"
+    configuration.write_text(document(place, variant, name))
+    command = (COMMAND, "run", "--adopt-slot", "-c", configuration)
+    log = place.folder / f"{name}.log"
+    return Program(command, log, environment=variant.environment)
+
+
+def document(place: Place, variant: Variant, name: str) -> str:
+    """Write the configuration of one."""
+    return f"""
+state = "{place.folder / name}/state"
+memory = "{variant.memory}"
 [http]
 listen = "127.0.0.1:{free_port()}"
 [sources.bench]
@@ -146,7 +155,6 @@ dsn = "{place.postgres.dsn()}"
 slot = "{name}"
 publication = "{PUBLICATION}"
 backfill = "never"
-memory = "{variant.memory}"
 sinks = ["kafka"]
 [sinks.kafka]
 kind = "kafka"
@@ -157,10 +165,7 @@ delivery = "{"transactional" if variant.transactional else "idempotent"}"
 [sinks.kafka.producer]
 "bootstrap.servers" = "{variant.bootstrap or place.kafka.bootstrap}"
 {_AS_PEER if variant.format == "debezium" else ""}
-{_registered(variant.registry) if variant.registry else ""}""")
-    command = (COMMAND, "run", "--adopt-slot", "-c", configuration)
-    log = place.folder / f"{name}.log"
-    return Program(command, log, environment=variant.environment)
+{_registered(variant.registry) if variant.registry else ""}"""
 
 
 def _registered(url: str) -> str:

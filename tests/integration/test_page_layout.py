@@ -167,7 +167,14 @@ def board_of(state: str) -> Board:
     first, last = counted(tables, 10), counted(tables, 60)
     for step in range(20):
         sources = {
-            name: told(**{"lag_s": step / 10, "ops_per_s": 40.0 * step, **changed})
+            name: told(
+                **{
+                    "heard_at": now[0],  # by the board's clock
+                    "lag_s": step / 10,
+                    "ops_per_s": 40.0 * step,
+                    **changed,
+                }
+            )
             for name in names
         }
         counts = dict.fromkeys(names, last if step else first)
