@@ -13,16 +13,18 @@ import orjson
 from tests.simulation.disk import Documents, read
 from tests.simulation.installation import PARTITIONS
 from tests.simulation.kafka import Record, SimCluster
+from tests.simulation.kafka_transactions import POSITIONS, KafkaTransaction
 from tests.simulation.server import START, SimServer
 from tests.simulation.tables import WalTransaction
 from tests.simulation.walsender import SimSlot
-from tests.simulation.world import Violation
+from tests.simulation.world import Process, Violation
 from walstream.lsn import Lsn, show
 from walstream.op import CHUNK_BITS, Kind
 from walstream.sources.postgres.detached.detached_sink import AWAY
 from walstream.sources.postgres.incremental.progress import FIRST_CHUNK
 
 Name = tuple[Lsn, int]
+_PART_S = 30.0  # half of transaction.timeout.ms: longer ones are committed in parts
 
 
 @dataclass
@@ -67,6 +69,10 @@ class Checker:
         self.records = 0
         self.repeated = 0
         self.once = False  # may no record come again?
+        self.whole = False  # does a Kafka transaction have the source's whole?
+        # what is committed, and not read yet; who aborted it all the same, if anybody
+        self._promised: dict[tuple[tuple[str, int], Name], Process | None] = {}
+        self.excused = False  # something of it was lost where the docs say so
         self._lost: set[Lsn] = set()  # commits of which a failover knows nothing
         self.readers_have = False  # some of those
         self._left: Lsn = 0  # where the last timeline was left
@@ -74,6 +80,8 @@ class Checker:
         server.committed = self.committed
         server.confirming = self.confirmed
         cluster.appended = self.appended
+        cluster.transactions.decided = self.decided
+        cluster.transactions.undone = self.undone
 
     # what happens
 
@@ -97,9 +105,72 @@ class Checker:
         self._ends = {one for one in self._ends if one <= left}
         self.readers_have |= self.sent >= left
 
+    def decided(self, transaction: KafkaTransaction) -> None:
+        """Count what a coordinator committed: readers will have it."""
+        told = set()
+        for record in transaction.records:
+            if record.topic == POSITIONS:
+                continue
+            document: dict[str, Any] = orjson.loads(record.value or b"{}")
+            lsn, seq_id = name = document["lsn"], document["seq_id"]
+            self._promised[(record.topic, record.partition), name] = None
+            at = bisect_left(self._lsns, lsn)
+            if lsn in self._lost:
+                self.readers_have = True
+            elif not document.get("snapshot") and self._lsns[at : at + 1] == [lsn]:
+                self.sent = max(self.sent, lsn)
+                lacks = self.sinks[record.topic[0]].lacks[at]
+                lacks -= {(seq_id, -1), (seq_id, record.partition)}
+                told.add((at, record.topic[0]))
+        lasted = self._cluster.world.now - transaction.began
+        if not self.whole or lasted > _PART_S:
+            return
+        for at, sink in told:
+            if self.sinks[sink].lacks[at]:
+                lsn = show(self._lsns[at])
+                raise Violation(f"a part of {lsn} is committed in sink {sink}")
+
+    def undone(self, record: Record, by: Process | None) -> None:
+        """Note what was committed, and is aborted: it has to be sent again.
+
+        The docs except what Kafka aborts by itself, and rows of a backfill where the
+        position could not be read.
+        """
+        if record.topic == POSITIONS or not record.value:
+            return
+        document: dict[str, Any] = orjson.loads(record.value)
+        promise = (
+            (record.topic, record.partition),
+            (document["lsn"], document["seq_id"]),
+        )
+        if promise in self._promised:
+            is_row = bool(document.get("snapshot"))
+            hidden = is_row and bool(self._cluster.transactions.hidden)
+            if by is None or by.dead or hidden:
+                self._excuse(promise)
+            else:
+                self._promised[promise] = by
+
+    def excuse(self, process: Process) -> None:
+        """Forget what a start that is killed was to send again, as the docs do."""
+        for promise in [one for one, by in self._promised.items() if by is process]:
+            self._excuse(promise)
+
+    def kept(self) -> None:
+        """See that readers have all that was committed."""
+        if self._promised:
+            raise Violation(f"committed, and aborted: {sorted(self._promised)}")
+
+    def _excuse(self, promise: tuple[tuple[str, int], Name]) -> None:
+        del self._promised[promise]
+        self.excused = True
+
     def appended(self, record: Record) -> None:
+        if record.topic == POSITIONS:
+            return
         document: dict[str, Any] = orjson.loads(record.value or b"{}")
         lsn, seq_id = name = document["lsn"], document["seq_id"]
+        self._promised.pop(((record.topic, record.partition), name), None)
         if lsn in self._lost:
             self.readers_have = True  # it was on its way
             return

@@ -76,6 +76,24 @@ def refuse_first(run: "Run") -> None:
     run.server.cut()
 
 
+def lose_leaders(run: "Run") -> None:
+    """Have partitions without a leader, as while their only broker stands still."""
+    draw, cluster = run.world.random, run.cluster
+    topics = sorted(cluster.topics)
+    if draw.random() < 0.5:
+        topics = draw.sample(topics, min(len(topics), 1))
+    until = run.world.now + draw.choice((0.3, 3.0, 12.0))
+    for name in topics:
+        for part in range(len(cluster.topics[name].partitions)):
+            cluster.transactions.leaderless[name, part] = until
+            cluster.slow[name, part] = until
+
+
+def take_over(run: "Run") -> None:
+    """Have another producer take an id over, as a copy of the instance does."""
+    run.cluster.transactions.take_over()
+
+
 def fence(run: "Run") -> None:
     for producer in run.cluster.producers:
         producer.fail()
@@ -163,6 +181,10 @@ EDITS: Final[dict[str, Fault]] = {
     "failover": promote,
     "recreate topic": recreate,
     "publish less": publish_less,
+}
+TRANSACTION_FAULTS: Final[dict[str, Fault]] = {
+    "leaderless": lose_leaders,
+    "take over": take_over,
 }
 # drawn apart: seeds of before mean what they meant
 APART: Final[dict[str, Fault]] = {"refuse first": refuse_first}

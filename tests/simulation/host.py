@@ -11,7 +11,8 @@ from walstream.pipeline.shutdown import Stop, Waker
 from walstream.telemetry.runtime import HasFileno, Runtime
 
 _PULSE_S: Final = 0.25
-_OF_ITS_OWN: Final = ("join", "consumer")  # threads that have a stack of their own
+# threads that have a stack of their own
+_OF_ITS_OWN: Final = ("join", "consumer", "transactions")
 _SHUTDOWN_S: Final = 10.0
 
 
@@ -99,7 +100,13 @@ class SimExecutor(Executor):
             self._free -= 1
             future, task = self._queue.popleft()
             delay = self._world.random.choice((0.0, 0.0, 0.0005, 0.004))
-            self._world.at(delay, lambda: self._run(future, task), self._owner)
+            self._world.at(delay, lambda: self._begin(future, task), self._owner)
+
+    def _begin(self, future: SimFuture, task: Callable[[], Any]) -> None:
+        if self._owner is not None and self._name.startswith(_OF_ITS_OWN):
+            self._world.spawn(self._owner, lambda: self._run(future, task))
+        else:
+            self._run(future, task)
 
     def _run(self, future: SimFuture, task: Callable[[], Any]) -> None:
         if future.set_running_or_notify_cancel():

@@ -28,6 +28,8 @@ from tests.simulation.disk import SimDisk, SimEnvironment, SimLock
 from tests.simulation.kafka import SimCluster, SimProducer
 from tests.simulation.kafka_admin import SimAdmin
 from tests.simulation.kafka_reader import SimTopicReader
+from tests.simulation.kafka_transactional import SimTransactionalProducer
+from tests.simulation.kafka_transactions import POSITIONS
 from tests.simulation.polling import open_now
 from tests.simulation.reader import SimReader
 from tests.simulation.server import SimServer
@@ -85,6 +87,8 @@ kind = "kafka"
 insecure = true
 topic = "a.{schema}.{table}"
 skip_delivered = SKIP
+delivery = "DELIVERY"
+positions_topic = "POSITIONS"
 [sinks.a.producer]
 "bootstrap.servers" = "localhost:9092"
 [sinks.b]
@@ -92,6 +96,8 @@ kind = "kafka"
 insecure = true
 topic = "b.{schema}.{table}"
 skip_delivered = SKIP
+delivery = "DELIVERY"
+positions_topic = "POSITIONS"
 [sinks.b.producer]
 "bootstrap.servers" = "localhost:9092"
 """
@@ -104,10 +110,13 @@ def configuration(
     detach_after: str = "3s",
     *,
     skip: bool = True,
+    transactional: bool = False,
 ) -> Config:
     """Return that of a schedule: one source with two sinks."""
     given = {"BACKFILL": backfill, "STATE": state, "DETACH": detach_after}
     given["SKIP"] = str(skip).lower()
+    given["DELIVERY"] = "transactional" if transactional else "idempotent"
+    given["POSITIONS"] = POSITIONS
     text = _TOML
     for name, value in given.items():
         text = text.replace(name, value)
@@ -149,11 +158,13 @@ def _no_native_producer(*_: object) -> None:
 
 
 def _producer(properties: Any, **named: object) -> SimProducer:
+    if "transactional.id" in properties:
+        return SimTransactionalProducer(parts.cluster, properties, **named)
     return parts.cluster.producer(parts.cluster, properties, **named)
 
 
-def _topic_reader(*_: object, **__: object) -> SimTopicReader:
-    return SimTopicReader(parts.cluster)
+def _topic_reader(properties: Any = None, *_: object, **__: object) -> SimTopicReader:
+    return SimTopicReader(parts.cluster, properties)
 
 
 def _admin(*_: object, **__: object) -> SimAdmin:

@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
+from tests.simulation.kafka_transactions import Fates, TransactionLog
 from tests.simulation.world import Process, World
 
 LIMIT: Final = 1_048_588
@@ -48,6 +49,7 @@ class SimTopic:
     number: int
     partitions: list[list[Record]]
     limit: int = LIMIT  # bytes of a record
+    fates: dict[int, Fates] = field(default_factory=dict)  # where transactions wrote
 
 
 class SimMessage:
@@ -79,6 +81,8 @@ class SimCluster:
         self.slow: dict[tuple[str, int], float] = {}  # until when
         self.refusing_until = 0.0  # each producer's first batch in a partition
         self.zombies = False  # may what a dead one sent arrive behind its successor's?
+        self.transactions = TransactionLog(self)
+        # a reader of what is committed may read it
         self.appended: Callable[[Record], None] = lambda _record: None
         # a producer puts its first record of a partition
         self.beginning: Callable[[Record], None] = lambda _record: None
@@ -123,6 +127,11 @@ class SimCluster:
         self.world.note(f"append {record.topic} {record.partition}", value)
         self.appended(record)
         return len(stored) - 1
+
+    @staticmethod
+    def marker(place: tuple[str, int]) -> Record:
+        """Return what stands for the end of a transaction."""
+        return Record(*place, None, None, ())
 
     def delay(self, topic: str, partition: int) -> float:
         """Draw how long a request takes, or waits for an outage to end."""

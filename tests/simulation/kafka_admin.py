@@ -44,7 +44,7 @@ class SimAdmin:
 
     def list_topics(self, topic: str = "", timeout: float = 1.0) -> object:
         del topic
-        return self._soon(lambda: None, timeout).result()
+        return self._soon(lambda: metadata(self.cluster), timeout).result()
 
     def describe_topics(self, asked: Any, *, request_timeout: float) -> dict[str, Any]:
         def described(name: str) -> object:
@@ -93,6 +93,22 @@ class SimAdmin:
     def describe_cluster(self, *, request_timeout: float) -> SimFuture:
         nodes = SimpleNamespace(nodes=[SimpleNamespace(id=1)])
         return self._soon(lambda: nodes, request_timeout)
+
+
+def metadata(cluster: SimCluster) -> SimpleNamespace:
+    """Return what brokers tell of all topics: their partitions, and who leads them."""
+    leads = cluster.transactions.has_leader
+    return SimpleNamespace(
+        topics={
+            name: SimpleNamespace(
+                partitions={
+                    number: SimpleNamespace(leader=1 if leads((name, number)) else -1)
+                    for number in range(len(topic.partitions))
+                }
+            )
+            for name, topic in cluster.topics.items()
+        }
+    )
 
 
 def _fail(future: SimFuture, error: Exception) -> None:

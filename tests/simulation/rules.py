@@ -13,7 +13,7 @@ from consumer.state.partition_state import PartitionState, StateRow
 from consumer.state.plan import Planner
 from consumer.state.truncate_barrier import Barrier, Turn
 from tests.simulation import existing_rows as existing
-from tests.simulation import group_rules, relay_rules, takeovers
+from tests.simulation import group_rules, relay_rules, takeovers, transaction_rules
 from tests.simulation.schedule import Schedule
 from walstream.errors import WalstreamError
 from walstream.kafka import producer_config
@@ -181,6 +181,7 @@ class Rule:
 
 
 _WRITES: Final = frozenset(("full disk", "failed write"))
+_LEADERLESS: Final = frozenset(("leaderless",))
 
 
 def _state_not_compared() -> Patch:
@@ -335,6 +336,21 @@ RULES: Final = {
         (relay_rules.beginnings_not_stored, relay_rules.begins_wherever),
         frozenset(("retention",)),
         part="relays",
+    ),
+    "a record is delivered when its transaction is committed": Rule(
+        (transaction_rules.delivered_before_committed,), part="transactions"
+    ),
+    "what Kafka's transactions have is left out": Rule(
+        (transaction_rules.committed_ops_sent_again,), part="transactions"
+    ),
+    "a transaction of the source is committed whole": Rule(
+        (transaction_rules.committed_in_parts,), part="transactions"
+    ),
+    "a start ends what Kafka left open": Rule(
+        (transaction_rules.open_ones_not_ended,), _LEADERLESS, part="transactions"
+    ),
+    "who closes leaves its transaction to the next start": Rule(
+        (transaction_rules.ended_by_whoever_closes,), _LEADERLESS, part="transactions"
     ),
     "a mirror writes nothing older over a row": Rule(
         (group_rules.older_rows_written,), part="members"

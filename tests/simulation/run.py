@@ -18,10 +18,17 @@ from tests.simulation.ddl import (
     settled,
 )
 from tests.simulation.disk import Documents, SimDisk, read
-from tests.simulation.faults import APART, EDITS, FAULTS, STATE
+from tests.simulation.faults import (
+    APART,
+    EDITS,
+    FAULTS,
+    STATE,
+    TRANSACTION_FAULTS,
+)
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
 from tests.simulation.kafka import SimCluster
+from tests.simulation.kafka_transactions import settle
 from tests.simulation.outcome import Outcome
 from tests.simulation.schedule import TABLES, Schedule
 from tests.simulation.server import SimServer
@@ -42,6 +49,7 @@ from walstream.sources.postgres.runner import PostgresRunner
 
 _LIVE_WITHIN_S: Final = 400.0  # a table that was refused is tried again after minutes
 _AFTER_S: Final = 1e-6
+_STARTED_S: Final = 90.0  # a start waits for transaction.timeout.ms where one hangs
 _CURABLE: Final = (PermissionLacking, RecordRefused, TopicLost)
 
 
@@ -68,6 +76,7 @@ class Run:
         self.disk = SimDisk(world)
         self.checker = Checker(self.server, self.cluster)
         self.checker.once = schedule.once
+        self.checker.whole = schedule.whole
         self.disk.written = self._written
         self.disk.discarded = self.checker.discarded
         self.yesterday: Documents = {}
@@ -106,6 +115,7 @@ class Run:
             (schedule.faults, self._fault),
             (schedule.reads, self.ask),
             (schedule.ddl, self._alter),
+            (schedule.transactions[1:], self._disturb),
         ]
         for plan, act in plans:
             for at, what in plan:
@@ -148,6 +158,10 @@ class Run:
             self._edited = what
         (FAULTS | EDITS | APART)[what](self)
 
+    def _disturb(self, what: str) -> None:
+        self.world.note(what)
+        TRANSACTION_FAULTS[what](self)
+
     def _alter(self, what: str) -> None:
         self.world.note(what)
         DDL[what](self)
@@ -182,6 +196,7 @@ class Run:
         process.dead = True
         self.world.note(f"killed {process.name}")
         self.cluster.lose(process)
+        self.checker.excuse(process)
         self.server.cut(process)
         for driver in self.server.drivers:  # what it ordered may be slow to end
             if self.world.random.random() < 0.5:
@@ -227,6 +242,7 @@ class Run:
         self.disk.failing = 0
         self.server.roll_back()
         self.cluster.slow.clear()
+        self.cluster.transactions.leaderless.clear()
         for producer in self.cluster.producers:
             producer.failing = 0
         heal(self)
@@ -245,10 +261,21 @@ class Run:
             and self._settled(documents)
             and self.stop is not None
         ):
-            self.world.note("arrived")
-            self._over = True
-            self.stop.request()
+            self._over = not self._hangs
+            self.world.note("arrived" if self._over else "hanging")
+            self.stop.request()  # a start ends what hangs
+            if self._over and self.whole:
+                self.checker.kept()
+            elif not self._over:
+                self._look_later()
         elif self.world.now > self._deadline:
+            if away and self.checker.arrived and self._hangs:
+                # a start of minutes, and a sink that is detached earlier: a known gap
+                self.whole = False
+                self._over = True
+                if self.stop is not None:
+                    self.stop.request()
+                return
             self._away_error = self._given_up() if self._edited else ""
             if not self._away_error or self.stop is None:
                 raise Violation(f"liveness: {self.checker.state()}")
@@ -256,6 +283,15 @@ class Run:
             self.stop.request()
         else:
             self.world.at(0.5, self._look)
+
+    @property
+    def _hangs(self) -> bool:
+        return any(self.cluster.transactions.hanging())
+
+    def _look_later(self) -> None:
+        if self.world.now > self._deadline:
+            raise Violation(f"liveness: open {[*self.cluster.transactions.hanging()]}")
+        self.world.at(_STARTED_S, self._look)
 
     @property
     def _mendable(self) -> bool:
@@ -293,12 +329,18 @@ class Run:
         Violation.first = ""
         parts.server, parts.cluster, parts.disk = self.server, self.cluster, self.disk
         backfill = "initial" if self.schedule.rows else "never"
-        parts.config = configuration(backfill, skip=self.schedule.skips)
+        parts.config = configuration(
+            backfill,
+            skip=self.schedule.skips,
+            transactional=bool(self.schedule.transactions),
+        )
         self.server.taken = SimSnapshot.of
         try:
             while not self._live(outcome):
                 self.world.wait(lambda: False, self.world.random.choice((0.05, 1.5)))
-            if self.whole and not outcome.stopped:
+            if not outcome.stopped:
+                settle(self.cluster)
+            if self.whole and not (outcome.stopped or self.checker.excused):
                 self.checker.folded()
                 self._consume()
             self.world.note(f"beside {beside.run(self.schedule)}")

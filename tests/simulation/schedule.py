@@ -9,7 +9,7 @@ import orjson
 
 from tests.simulation import instances, members, polling, relay_steps
 from tests.simulation.ddl import DDL
-from tests.simulation.faults import APART, EDITS, FAULTS
+from tests.simulation.faults import APART, EDITS, FAULTS, TRANSACTION_FAULTS
 
 _ALTERED: Final = 0.25  # share of schedules with changes of the catalog
 _FILLED: Final = 0.3  # share of the others that begin with a backfill
@@ -18,6 +18,7 @@ _POLLED: Final = 0.1
 _SEVERAL: Final = 0.1  # of one source
 _READ: Final = 0.03  # by a consumer group
 _APART: Final = 0.05  # share with a fault that is drawn apart
+_TRANSACTIONAL: Final = 0.15
 # another limit of a topic, or another history, may be other records
 _REPEATS: Final = frozenset({"narrow topic", *EDITS})
 TABLES: Final = ("one", "two", "three")
@@ -41,6 +42,8 @@ class Schedule:
     instances: list[tuple[float, str]] = field(default_factory=list)  # of one source
     members: list[tuple[float, str]] = field(default_factory=list)  # of a group
     relays: list[tuple[float, str]] = field(default_factory=list)  # of a group, too
+    # if any, delivery is transactional; what happens to Kafka's transactions
+    transactions: list[tuple[float, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, seed: int) -> "Schedule":
@@ -84,6 +87,9 @@ class Schedule:
         if not (ddl or reads) and draw.random() < _FILLED:
             rows = [(name, draw.choice((1, 3, 6))) for name in TABLES]
             kills = [draw.randint(*_IN_BACKFILL), *kills]
+        transactions = _transactions(seed, span)
+        if transactions:
+            rows = []
         return cls(
             seed,
             commits,
@@ -97,6 +103,7 @@ class Schedule:
             _drawn(draw, _SEVERAL, (3.0, 30.0, 200.0), instances.STEPS),
             _drawn(draw, _READ, (0.5, 3.0, 20.0), members.STEPS),
             _drawn(draw, _READ, (0.5, 10.0, 60.0), relay_steps.DRAWN),
+            transactions,
         )
 
     @property
@@ -107,7 +114,16 @@ class Schedule:
     @property
     def once(self) -> bool:
         """Return whether no record comes twice, whatever is killed."""
-        return self.skips and not {what for _, what in self.faults} & _REPEATS
+        if "leaderless" in {what for _, what in self.transactions}:
+            return False  # a copy of a record may commit others
+        skips = self.skips or bool(self.transactions)
+        return skips and not {what for _, what in self.faults} & _REPEATS
+
+    @property
+    def whole(self) -> bool:
+        """Return whether the source's transactions are read whole, or not at all."""
+        edited = {what for _, what in self.faults} & EDITS.keys()
+        return bool(self.transactions) and not (self.ddl or self.freezes or edited)
 
     def to_json(self) -> str:
         return orjson.dumps(asdict(self)).decode()
@@ -119,6 +135,18 @@ class Schedule:
             if one.name not in {"seed", "kills"}:
                 found[one.name] = [tuple(pair) for pair in found.get(one.name, ())]
         return cls(**found)
+
+
+def _transactions(seed: int, span: float) -> list[tuple[float, str]]:
+    """Draw what happens to Kafka's transactions: apart, so that other seeds stay."""
+    draw = random.Random(f"transactions {seed}")  # noqa: S311 - repeatable on purpose
+    if draw.random() >= _TRANSACTIONAL:
+        return []
+    steps = [
+        (round(draw.uniform(0, span), 4), draw.choice(list(TRANSACTION_FAULTS)))
+        for _ in range(draw.choice((0, 1, 3)))
+    ]
+    return [(0.0, "transactional"), *sorted(steps)]
 
 
 def _drawn(

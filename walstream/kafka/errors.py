@@ -64,6 +64,10 @@ _NAMED: Final = 3
 _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 
 
+class ProducerLost(Transient):
+    """The producer can do nothing more; another one can."""
+
+
 def failure(error: KafkaError, doing: str) -> WalstreamError:
     """Return a Kafka error as one of walstream's: code, subject, the next command."""
     text = f"{doing}: {error.str()} ({error.name()})"
@@ -86,7 +90,8 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
     if code in _FENCED:
         text += ": another process took over, or Kafka ended the transaction"
         hint = f"see that one walstream alone runs with this source; {RETRIED}"
-    return Transient(text, hint=hint)
+    lost = code in _FENCED or error.fatal()
+    return (ProducerLost if lost else Transient)(text, hint=hint)
 
 
 def unplaced(doing: str) -> WalstreamError:

@@ -15,6 +15,10 @@ READ_S: Final = 30.0
 _POLL_S: Final = 0.2
 
 
+class PositionHidden(Transient):
+    """The last position is behind a transaction that is open, of whomever."""
+
+
 def read_position(  # noqa: PLR0913 - keywords
     client: ClientProperties,
     topic: str,
@@ -28,8 +32,8 @@ def read_position(  # noqa: PLR0913 - keywords
 
     Waits for transactions of others only where one began before the last record of the
     key, and was not ended; and not if `is_delivered` says that all it covers is there,
-    committed or not. Raises Transient where it takes too long: `wait_s` without a
-    record.
+    committed or not. Raises PositionHidden where it takes too long: `wait_s` without a
+    record; and Transient where brokers do not answer.
     """
     place = Partition(topic, 0)
     # as it is: what others have open, and for how long, is not to hold up anybody
@@ -89,7 +93,7 @@ def _read(  # noqa: PLR0913, PLR0917 - likewise
         if stopped():
             raise Transient("closed before the position in Kafka was read")
         if runtime.monotonic() > deadline:
-            raise Transient(
+            raise PositionHidden(
                 f"reading topic {place.topic!r}: it does not come to its end",
                 hint="a transaction may be open there: walstream tries again",
             )

@@ -50,6 +50,9 @@ class _Named:
 
 
 _UNNAMED: Final = _Named(0, 0, None, exact=False, streams=False)
+A_ROW: Final = (0, -1)
+"""Stands for the name of a backfill's row: before those of all ops of a stream."""
+_ROW: Final = _Named(*A_ROW, None, exact=False, streams=False)
 
 
 @dataclass(slots=True)
@@ -144,7 +147,7 @@ def _named(record: TopicRecord, headers: Mapping[str, bytes]) -> _Named | None:
     if HEADER not in headers and (op := _op(record)) is not None:
         deletes = op.kind is Kind.DELETE
         named = _at(record, op.lsn, op.seq_id, deletes=deletes)
-        return _UNNAMED if op.snapshot else named
+        return _ROW if op.snapshot else named
     if (found := _enveloped(record, headers)) is not None:
         return _in_envelope(found)
     if HEADER not in headers:
@@ -153,14 +156,17 @@ def _named(record: TopicRecord, headers: Mapping[str, bytes]) -> _Named | None:
         lsn, seq_id = read_header(headers[HEADER])
     except ValueError:
         return None
-    return _UNNAMED if seq_id >> CHUNK_BITS else _at(record, lsn, seq_id)
+    return _ROW if seq_id >> CHUNK_BITS else _at(record, lsn, seq_id)
 
 
 def name_of(record: TopicRecord) -> tuple[Lsn, int] | None:
-    """Return the name of a stream's op; None: the record does not tell one."""
+    """Return the name of an op; None: the record does not tell one.
+
+    That of a backfill's row is `A_ROW`.
+    """
     headers = {name: text for name, text in record.headers if text is not None}
     named = _named(record, headers)
-    return (named.lsn, named.seq_id) if named is not None and named.streams else None
+    return None if named in {None, _UNNAMED} else (named.lsn, named.seq_id)
 
 
 def _op(record: TopicRecord) -> ReplicationOp | None:
@@ -172,7 +178,9 @@ def _op(record: TopicRecord) -> ReplicationOp | None:
 
 def _in_envelope(found: Envelope) -> _Named:
     op = found.op
-    if op.snapshot or not found.exact:
+    if op.snapshot:
+        return _ROW
+    if not found.exact:
         return _UNNAMED
     return _Named(
         op.lsn,

@@ -33,7 +33,6 @@ class TransactionCoordinator:
         self._closing = runtime.event()
         self.outage: Outage | None = None
         """Why it does not answer; None: it does, or was not asked for long enough."""
-        self.was_late = False  # has it left a question of late without an answer?
 
     def is_stopped(self) -> bool:
         """Return whether it is asked no more."""
@@ -55,7 +54,6 @@ class TransactionCoordinator:
             except KafkaException as error:
                 if not error.args[0].retriable():
                     raise failure(error.args[0], doing) from error
-                self.was_late = True
                 if self.outage is None and runtime.monotonic() > late:
                     self._tell(f"{doing}: {error.args[0].str()}")
             else:

@@ -3,20 +3,27 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import structlog
 from confluent_kafka import Producer
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
+from walstream.kafka.errors import ProducerLost
 from walstream.kafka.fencing import successor
 from walstream.kafka.offsets import Partition
 from walstream.kafka.open_transaction import OpenTransactions
-from walstream.kafka.position_reader import read_position
+from walstream.kafka.position_reader import PositionHidden, read_position
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.kafka.transaction_plan import PositionBook
 from walstream.kafka.unmarked_record import Name, UnmarkedRecords
+from walstream.telemetry import runtime
+from walstream.telemetry.fields import ERROR
 
 _Where = tuple[ClientProperties, str, bytes, Callable[[], bool]]
 _BRIEFER_S: Final = 1.0
+_KNOWN_S: Final = 5.0  # a position in an open transaction is not known for longer
+_AGAIN_S: Final = 0.5
+_log = structlog.get_logger()
 _BRIEF_S: Final = 3.0  # a position is the last record of a transaction: it ends soon
 
 
@@ -61,25 +68,73 @@ class TransactionStart:
         producers = [self._producer, *others]
         longest_s = plan.timeout_ms / 1000
         still_open = OpenTransactions(producers, self._client, coordinator, longest_s)
-        there = book.is_delivered
+        while True:
+            try:
+                # at once: who is stopped in what follows sends nothing again
+                unmarked.send_lost(self._producer)
+                found = self._end(still_open, where, written)
+                unmarked.send_lost(self._producer)
+            except WalstreamError as error:
+                # another start would know nothing of what is kept
+                passes = error.retryable and not isinstance(error, ProducerLost)
+                if not (passes and unmarked.are_kept) or coordinator.is_stopped():
+                    raise
+                runtime.sleep(_AGAIN_S)
+            else:
+                self.leaderless = still_open.leaderless
+                return found
+
+    def _end(
+        self,
+        still_open: OpenTransactions,
+        where: _Where,
+        written: Callable[[], Mapping[str, int]],
+    ) -> bytes | None:
+        """End what is open, and return the position."""
+        plan, there = self._book.plan, self._book.is_delivered
         try:
             found = read_position(*where, _BRIEF_S)
         except Transient:
             # else nothing is open there, which costs no question
             still_open.end_position(plan.topic, plan.key, there)
-            found = read_position(*where, is_delivered=there)
-        still_open.end_ops(_of_ops(written(), plan.topic), book.covered(found))
-        unmarked.send_lost(self._producer)
-        self.leaderless = still_open.leaderless
-        coordinator.was_late = False  # from here on it is asked for commits
+            found = self._read(where)
+        still_open.end_ops(_of_ops(written(), plan.topic), self._book.covered(found))
         return found
+
+    def _read(self, where: _Where) -> bytes | None:
+        """Return the position, also where another sink's transaction hides it.
+
+        One that lives ends in time. Else nobody here can end it, and that sink may have
+        nothing more to send: the stream begins at the state folder's position.
+        """
+        deadline = runtime.monotonic() + self._book.plan.timeout_ms / 1000
+        while True:
+            try:
+                return read_position(*where, is_delivered=self._book.is_delivered)
+            except PositionHidden as error:
+                if where[3]():
+                    raise
+                if runtime.monotonic() < deadline:
+                    continue
+                _log.warning(
+                    "the position in Kafka is behind a transaction that Kafka left "
+                    "open, and cannot be read: what is beyond the position in the "
+                    "state folder may come again",
+                    **{ERROR: str(error.args[0])},
+                )
+                return None
 
     def _covered(self, where: _Where) -> Name:
         """Return up to which op all was delivered before, as far as it is known."""
-        try:
-            return self._book.covered(read_position(*where, _BRIEFER_S))
-        except WalstreamError:
-            return self._book.covered(None)
+        deadline = runtime.monotonic() + _KNOWN_S
+        while True:
+            try:
+                return self._book.covered(read_position(*where, _BRIEFER_S))
+            except WalstreamError as error:
+                late = runtime.monotonic() > deadline or where[3]()
+                if late or not error.retryable:
+                    return self._book.covered(None)
+            runtime.sleep(_AGAIN_S)
 
 
 def _of_ops(written: Mapping[str, int], positions: str) -> dict[str, int]:

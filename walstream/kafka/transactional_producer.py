@@ -36,7 +36,6 @@ _TURNS: Final = 4  # times as long as a turn took, records are gathered
 _MOST_S: Final = 2.0
 _BACKLOG: Final = 5_000  # records under way: more than a stream in time has
 _WAIT_S: Final = 0.003  # nothing else is to be done while a transaction ends
-_ABORT_S: Final = 1.0
 _log = structlog.get_logger()
 
 
@@ -338,13 +337,11 @@ class TransactionalProducer(OrderedProducer):
         self._coordinator.cease()
 
     def close(self, wait_s: float) -> None:
-        """Drop what is not committed; the next producer's begin would do it, too."""
+        """Drop what is not committed, and let it be open: the next producer ends it.
+
+        An abort would end, too, what an earlier commit left open in a partition that
+        had no leader (see `unmarked_record`), and lose it. A start looks for it first.
+        """
         self.cease()
         self._waiter.shutdown(wait=True)
-        # what a late one committed may lack its markers: the next start looks first
-        trusts = self._failure is None and not self._coordinator.was_late
-        is_open = bool(self._batch.shares) and trusts
         super().close(wait_s)
-        if is_open and not self._trouble.is_on:
-            with contextlib.suppress(KafkaException):
-                self._kafka.abort_transaction(_ABORT_S)

@@ -17,18 +17,17 @@ from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
 from walstream.kafka.errors import failure
 from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.open_ranges import OpenRanges, shown
 from walstream.kafka.tail_reader import name_of
-from walstream.kafka.topic_reader import TopicReader, TopicRecord
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.telemetry import runtime
 
-_ANSWER_S: Final = 5.0  # of brokers: who closes the sink waits for it
 _READ_S: Final = 5.0
 _POLL_S: Final = 0.1
 _AGAIN_S: Final = 0.5
 _MOST_BYTES: Final = 64 << 20
 _MOST_UNNAMED: Final = 1000  # of a format whose records have no names: none is meant
-_MOST_SHOWN: Final = 10
 _DOING: Final = "sending lost records again"
 _log = structlog.get_logger()
 _RECORD: Final = 200  # bytes of one beside its value
@@ -44,35 +43,51 @@ class UnmarkedRecords:
         self, client: ClientProperties, coordinator: TransactionCoordinator
     ) -> None:
         """`client` is of a reader, `coordinator` of who sends again."""
-        self._client = client
+        self._ranges = OpenRanges(client, coordinator.is_stopped)
         self._coordinator = coordinator
         self._stopped = coordinator.is_stopped
         self._kept: Kept = {}
 
+    @property
+    def are_kept(self) -> bool:
+        """Return whether some would be lost, if nobody sent them again."""
+        return bool(self._kept)
+
     def keep(self, partitions: Mapping[str, int], covered: Callable[[], Name]) -> None:
         """Read those that are `covered`, in topics with so many partitions.
 
-        As a rule there are none: an open transaction begins behind the position. Where
-        brokers do not tell, nothing is kept.
+        As a rule there are none: an open transaction begins behind the position.
+        Brokers that do not answer are waited for: what is ended before they do may be
+        lost. Nothing is kept where they refuse to tell, nor of a partition that has no
+        leader for long. Raises Transient where it was stopped.
         """
-        try:
-            if bounds := self._open(partitions):
+        while bounds := self._ranges.find(partitions, patient=True):
+            try:
                 self._kept = self._read(bounds, covered())
-        except WalstreamError:
-            self._kept = {}
+            except WalstreamError as error:
+                self._kept = {}
+                if not error.retryable:
+                    return
+            else:
+                return
 
     def send_lost(self, producer: Producer) -> None:
         """Commit again those that cannot be read, though nothing is open before them.
 
-        Whoever has what comes behind them is to be sent nothing before.
+        Others are left to another call. Whoever has what comes behind them is to be
+        sent nothing before.
         """
-        lost = self._lost()
-        if not lost:
-            return
-        shown = sorted(f"{one.topic}[{one.number}]" for one in lost)[:_MOST_SHOWN]
+        settled = self._settled()
+        lost = {one: records for one, records in settled.items() if records}
+        if lost:
+            self._send(producer, lost)
+        for one in settled:
+            del self._kept[one]
+
+    def _send(self, producer: Producer, lost: Kept) -> None:
         _log.warning(
             "Kafka aborted records that it had committed: they are sent again",
-            partitions=", ".join(shown),
+            partitions=shown(lost),
             records=sum(map(len, lost.values())),
         )
         try:
@@ -104,8 +119,11 @@ class UnmarkedRecords:
             else:
                 return
 
-    def _lost(self) -> Kept:
-        """Ask until brokers tell: at another start nobody knows of these records."""
+    def _settled(self) -> Kept:
+        """Return what is lost where nothing is open, asking until brokers tell.
+
+        At another start nobody knows of these records.
+        """
         while self._kept:
             try:
                 seen = self._seen()
@@ -113,35 +131,14 @@ class UnmarkedRecords:
                 if not error.retryable:
                     raise
             else:
-                lost = {
+                return {
                     one: [each for each in self._kept[one] if each.offset not in found]
                     for one, found in seen.items()
                 }
-                return {one: records for one, records in lost.items() if records}
             if self._stopped():
                 raise Transient("closed before lost records were looked for")
             runtime.sleep(_AGAIN_S)
         return {}
-
-    def _open(self, partitions: Mapping[str, int]) -> dict[Partition, OffsetBounds]:
-        """Return where open transactions begin, and their partitions end."""
-        wanted = [
-            Partition(topic, number)
-            for topic, count in partitions.items()
-            for number in range(count)
-        ]
-        if not wanted:
-            return {}
-        # in this order: what is committed meanwhile is not taken for open
-        with self._reader("read_uncommitted") as reader:
-            ends = reader.ends(wanted)
-        with self._reader("read_committed") as reader:
-            stable = reader.ends(wanted)
-        return {
-            one: OffsetBounds(first, ends[one])
-            for one, first in stable.items()
-            if first < ends[one]
-        }
 
     def _read(self, bounds: Mapping[Partition, OffsetBounds], last: Name) -> Kept:
         kept: Kept = {}
@@ -150,7 +147,7 @@ class UnmarkedRecords:
         size, unnamed = 0, dict.fromkeys(bounds, 0)
         left = dict(bounds)
         deadline = runtime.monotonic() + _READ_S
-        with self._reader("read_uncommitted") as reader:
+        with self._ranges.reader("read_uncommitted") as reader:
             reader.assign({one: where.first for one, where in bounds.items()})
             while left and not reader.reached(left):
                 if self._stopped() or runtime.monotonic() > deadline:
@@ -174,7 +171,7 @@ class UnmarkedRecords:
 
     def _seen(self) -> dict[Partition, set[int]]:
         """Return the offsets of what can be read, where nothing is open by now."""
-        with self._reader("read_committed") as reader:
+        with self._ranges.reader("read_committed") as reader:
             ends = reader.ends(self._kept)
             bounds = {
                 one: OffsetBounds(records[0].offset, records[-1].offset + 1)
@@ -190,9 +187,6 @@ class UnmarkedRecords:
                 for record in reader.poll(_POLL_S):
                     seen[Partition(record.topic, record.partition)].add(record.offset)
         return seen
-
-    def _reader(self, level: str) -> TopicReader:
-        return TopicReader({**self._client, "isolation.level": level}, _ANSWER_S)
 
 
 def _is_tombstone(record: TopicRecord, before: list[TopicRecord] | None) -> bool:

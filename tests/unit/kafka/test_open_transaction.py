@@ -1,6 +1,7 @@
 """Transactions left open are ended; those of producers that live are let be."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import pytest
@@ -12,7 +13,7 @@ from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.open_transaction import OpenTransactions
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
-from walstream.op import Kind, ReplicationOp, Table
+from walstream.op import CHUNK_BITS, Kind, ReplicationOp, Table
 
 TABLE = Table("public", "t", ("id",))
 ONE, TWO = Partition("t", 0), Partition("t", 1)
@@ -24,6 +25,11 @@ def value_of(lsn: int, seq_id: int = 0) -> bytes:
     return OpEncoder(TABLE).encode(
         ReplicationOp(Kind.INSERT, TABLE, lsn, seq_id, new=["1"], commit_time=5)
     )
+
+
+def row_of(index: int) -> bytes:
+    op = ReplicationOp(Kind.INSERT, TABLE, 30, (1 << CHUNK_BITS) + index, new=["1"])
+    return OpEncoder(TABLE).encode(replace(op, snapshot=True, commit_time=5))
 
 
 class Log:
@@ -99,7 +105,9 @@ class Sender:
             raise BufferError
         self._log.put(Partition(topic, number), self._name, value, key)
 
-    def flush(self, _wait_s: float) -> int:
+    def flush(self, wait_s: float) -> int:
+        if self._is_full:
+            self._log.sleep(wait_s)
         return 0
 
     def commit_transaction(self, _wait_s: float) -> None:
@@ -145,7 +153,7 @@ class Reader:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
     made = Log()
-    module = "walstream.kafka.open_transaction"
+    module = "walstream.kafka.open_ranges"
     monkeypatch.setattr(f"{module}.topic_ends.leaderless", made.leaderless)
     monkeypatch.setattr(f"{module}.admin_client", lambda *_: None)
     monkeypatch.setattr(
@@ -248,6 +256,28 @@ def test_of_another_sink_s_transaction_nothing_is_ended(log: Log) -> None:
         found = OpenTransactions(cast("Any", senders), {}, Coordinator(), LONGEST_S)
         found.end_position("told", b"key", is_delivered)
         assert not senders[0].begun
+
+
+def test_rows_of_a_backfill_alone_are_committed_as_late_as_copies_are(
+    log: Log,
+) -> None:
+    """Nobody asks for them again, and none is behind what they are older than."""
+    log.put(ONE, "mine", row_of(1), b"k")
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert not log.open
+    assert log.texts(ONE) == [row_of(1), row_of(1)]
+    assert log.now > LONGEST_S
+
+
+def test_rows_of_a_backfill_before_ops_that_come_again_are_aborted_with_them(
+    log: Log,
+) -> None:
+    log.put(ONE, "mine", row_of(1), b"k")
+    put(log, ONE, "mine", (20, 0))
+    log.put(ONE, "mine", row_of(2), b"k")
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert not log.open
+    assert not log.texts(ONE)
 
 
 def test_a_partition_without_leader_keeps_no_other_from_being_looked_at(

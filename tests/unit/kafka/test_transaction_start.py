@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.runtime import altered
+from walstream.errors import Transient
 from walstream.kafka import transaction_start
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.kafka.transaction_plan import TransactionPlan
@@ -36,6 +38,8 @@ class Kafka:
 
 
 class Unmarked:
+    are_kept = True
+
     def __init__(self, *_: object) -> None: ...
 
     def keep(self, partitions: dict[str, int], covered: Any) -> None:
@@ -65,10 +69,72 @@ def test_what_may_be_lost_is_read_before_it_is_ended(
     monkeypatch.setattr(transaction_start, "read_position", lambda *_, **__: b"last")
     parts: Any = Kafka(), Book(repeats=repeats), {}, {}
     coordinator = TransactionCoordinator("kafka")
-    coordinator.was_late = True
     found = TransactionStart(*parts).open(lambda: {"t": 2, "told": 1}, coordinator)
     assert found == b"last"
     first = [("keep", {"t": 2}, (7, 0))] if repeats else []
-    then = ["fence other", "fence mine", ("end", {"t": 2}, (7, 0)), "send lost"]
-    assert Kafka.said == first + then
-    assert not coordinator.was_late  # what comes now are commits
+    then = ["fence other", "fence mine", "send lost"]
+    last = [("end", {"t": 2}, (7, 0)), "send lost"]
+    assert Kafka.said == first + then + last
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return what is said; the position is not told at first."""
+    said: list[Any] = []
+    monkeypatch.setattr(Kafka, "said", said)
+    monkeypatch.setattr(transaction_start, "UnmarkedRecords", Unmarked)
+    monkeypatch.setattr(transaction_start, "OpenTransactions", Open)
+    monkeypatch.setattr(transaction_start, "successor", lambda _, name: Kafka(name))
+    return said
+
+
+def test_what_is_kept_is_not_lost_with_a_look_that_fails(
+    monkeypatch: pytest.MonkeyPatch, started: list[Any]
+) -> None:
+    """Another start would not know of it: what is open is ended by then."""
+    now, silent = [0.0], [3]
+
+    def read(*_: object, **__: object) -> bytes:
+        if "fence mine" in started and silent[0]:
+            silent[0] -= 1
+            raise Transient("no answer")
+        return b"last"
+
+    monkeypatch.setattr(transaction_start, "read_position", read)
+    monkeypatch.setattr(Open, "end_position", lambda *_: None, raising=False)
+    parts: Any = Kafka(), Book(repeats=True), {}, {}
+    with altered(monotonic=lambda: now[0], sleep=lambda _: None):
+        start = TransactionStart(*parts)
+        assert start.open(lambda: {"t": 2}, TransactionCoordinator("kafka")) == b"last"
+        assert started[-1] == "send lost"
+        monkeypatch.setattr(Unmarked, "are_kept", False)
+        started.clear()
+        silent[0] = 3
+        with pytest.raises(Transient, match="no answer"):
+            start.open(lambda: {"t": 2}, TransactionCoordinator("kafka"))
+
+
+def test_a_position_that_is_not_told_for_now_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, started: list[Any]
+) -> None:
+    """What it covers is to be kept; after a while the state folder's has to do."""
+    now, silent = [0.0], [4]
+
+    def read(*_: object, **__: object) -> bytes:
+        if "fence mine" not in started and silent[0]:
+            silent[0] -= 1
+            raise Transient("no answer")
+        return b"last"
+
+    def sleep(wait_s: float) -> None:
+        now[0] += wait_s
+
+    monkeypatch.setattr(transaction_start, "read_position", read)
+    parts: Any = Kafka(), Book(repeats=True), {}, {}
+    with altered(monotonic=lambda: now[0], sleep=sleep):
+        for told in ((7, 0), (5, -1)):
+            start = TransactionStart(*parts)
+            start.open(lambda: {"t": 2}, TransactionCoordinator("kafka"))
+            assert started[0] == ("keep", {"t": 2}, told)
+            started.clear()
+            silent[0] = 1000

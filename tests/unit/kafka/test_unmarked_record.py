@@ -1,18 +1,19 @@
 """What was committed and then aborted is sent again, and nothing else."""
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import pytest
 
 from tests.support.runtime import altered
-from walstream.errors import Transient
+from walstream.errors import PermissionLacking, TopicLost, Transient
 from walstream.formats.op import OpEncoder
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.kafka.unmarked_record import UnmarkedRecords
-from walstream.op import Kind, ReplicationOp, Table
+from walstream.op import CHUNK_BITS, Kind, ReplicationOp, Table
 
 TABLE = Table("public", "t", ("id",))
 ONE, TWO = Partition("t", 0), Partition("t", 1)
@@ -33,6 +34,7 @@ class Kafka:
         self.open: dict[Partition, int] = {}
         self.aborted: dict[Partition, range] = {}
         self.silent = 0  # questions without an answer
+        self.dead: set[Partition] = set()  # partitions without a leader
 
     def put(self, place: Partition, value: bytes | None, key: bytes = b"k") -> None:
         offset = len(self.records[place])
@@ -40,6 +42,9 @@ class Kafka:
 
     def sleep(self, wait_s: float) -> None:
         self.now += wait_s
+
+    def leaderless(self, _admin: object, _topics: object) -> set[Partition]:
+        return self.dead
 
 
 class Reader:
@@ -61,6 +66,8 @@ class Reader:
         if self._kafka.silent:
             self._kafka.silent -= 1
             raise Transient("no answer")
+        if self._kafka.dead.intersection(places):
+            raise TopicLost("nobody leads it")
         return {one: self._end(one) for one in places}
 
     def assign(self, offsets: Mapping[Partition, int]) -> None:
@@ -118,8 +125,11 @@ class Sender:
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kafka]:
     made = Kafka()
+    module = "walstream.kafka.open_ranges"
+    monkeypatch.setattr(f"{module}.topic_ends.leaderless", made.leaderless)
+    monkeypatch.setattr(f"{module}.admin_client", lambda *_: None)
     monkeypatch.setattr(
-        "walstream.kafka.unmarked_record.TopicReader",
+        f"{module}.TopicReader",
         lambda given, _: Reader(made, given["isolation.level"]),
     )
     with altered(monotonic=lambda: made.now, sleep=made.sleep):
@@ -179,11 +189,58 @@ def test_nothing_is_asked_where_nothing_is_open(kafka: Kafka) -> None:
     assert not sent_of(made, Sender())
 
 
-def test_brokers_that_do_not_answer_hold_up_no_start(kafka: Kafka) -> None:
-    kafka.silent = 1
+def test_brokers_that_do_not_answer_are_waited_for(kafka: Kafka) -> None:
+    """What is ended before they do may be lost: of a broker that comes back, say."""
+    kafka.silent = 200
     made = begun(kafka)
+    assert kafka.now > 30
     kafka.open, kafka.aborted = {}, {ONE: range(5)}
-    assert not sent_of(made, Sender())
+    assert len(sent_of(made, Sender())) == 3
+
+
+def test_brokers_that_refuse_to_tell_hold_up_no_start(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> dict[Partition, int]:
+        raise PermissionLacking("no right to read")
+
+    monkeypatch.setattr(Reader, "ends", refuse)
+    assert not begun(kafka).are_kept
+    assert kafka.now < 1
+
+
+def test_a_partition_without_a_leader_keeps_no_other_from_being_read(
+    kafka: Kafka,
+) -> None:
+    kafka.dead = {TWO}
+    made = begun(kafka)
+    assert made.are_kept
+    assert 10 < kafka.now < 15
+    kafka.open, kafka.aborted = {}, {ONE: range(5)}
+    assert len(sent_of(made, Sender())) == 3
+
+
+def test_rows_of_a_backfill_are_sent_again_with_them(kafka: Kafka) -> None:
+    """Whether they were committed nobody knows: they may be there twice."""
+    op = ReplicationOp(Kind.INSERT, TABLE, 30, 1 << CHUNK_BITS, new=["1"])
+    row = OpEncoder(TABLE).encode(replace(op, snapshot=True, commit_time=5))
+    kafka.put(ONE, row)
+    kafka.put(ONE, value_of(11, 0))
+    kafka.put(ONE, row)  # it comes again
+    kafka.open = {ONE: 0}
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 2}, lambda: COVERED)
+    kafka.open, kafka.aborted = {}, {ONE: range(3)}
+    assert sent_of(made, Sender()) == [("t", 0, row, b"k")]
+
+
+def test_a_stop_ends_the_look_at_what_is_open(kafka: Kafka) -> None:
+    kafka.silent = 10_000
+    coordinator = TransactionCoordinator("kafka")
+    made = UnmarkedRecords({}, coordinator)
+    coordinator.cease()
+    with pytest.raises(Transient, match="closed"):
+        made.keep({"t": 2}, lambda: COVERED)
 
 
 def test_a_look_for_lost_records_is_not_given_up(kafka: Kafka) -> None:
