@@ -11,7 +11,7 @@ import structlog
 from confluent_kafka.admin import AdminClient
 
 from walstream.config.librdkafka import ClientProperties
-from walstream.errors import Transient, WalstreamError
+from walstream.errors import TopicLost, Transient, WalstreamError
 from walstream.kafka import topic_ends
 from walstream.kafka.admin_client import admin_client
 from walstream.kafka.offsets import OffsetBounds, Partition
@@ -79,11 +79,13 @@ class OpenRanges:
             try:
                 found = self.look(partitions)
             except WalstreamError as error:
-                # of a partition without a leader librdkafka says that it is unknown
+                # of a partition without a leader librdkafka says that it is unknown,
+                # for a while also once it has one
                 known = self.leaderless
                 self.leaderless = topic_ends.leaderless(self._admin(), partitions)
-                waits = patient or not is_late
-                if not (error.retryable or self.leaderless != known) or not waits:
+                waits = not is_late or (patient and error.retryable)
+                passes = error.retryable or isinstance(error, TopicLost)
+                if not (passes and waits) and self.leaderless == known:
                     _log.warning(
                         "it is not known whether transactions hang in partitions",
                         **{ERROR: str(error.args[0])},

@@ -6,7 +6,12 @@ from typing import Self
 import pytest
 
 from tests.support.runtime import altered
-from walstream.errors import PermissionLacking, Transient, WalstreamError
+from walstream.errors import (
+    PermissionLacking,
+    TopicLost,
+    Transient,
+    WalstreamError,
+)
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.open_ranges import OpenRanges, shown
 
@@ -89,6 +94,16 @@ def test_who_may_not_look_does_not_wait(brokers: Brokers) -> None:
     brokers.error, brokers.until = PermissionLacking("no right"), 60.0
     assert not found(patient=True)
     assert brokers.now < 1
+
+
+def test_a_partition_is_unknown_for_a_while_after_it_got_a_leader(
+    brokers: Brokers,
+) -> None:
+    brokers.error, brokers.until = TopicLost("unknown partition"), 5.0
+    assert found()
+    brokers.until = brokers.now + 60  # there is none
+    assert not found(patient=True)
+    assert brokers.now < 25
 
 
 def test_a_partition_without_a_leader_is_waited_for_for_a_while(
