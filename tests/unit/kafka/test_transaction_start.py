@@ -7,6 +7,7 @@ import pytest
 from tests.support.runtime import altered
 from walstream.errors import Transient
 from walstream.kafka import transaction_start
+from walstream.kafka.position_reader import PositionHidden
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.kafka.transaction_start import TransactionStart
@@ -138,3 +139,26 @@ def test_a_position_that_is_not_told_for_now_is_asked_for_again(
             assert started[0] == ("keep", {"t": 2}, told)
             started.clear()
             silent[0] = 1000
+
+
+def test_a_position_that_another_sink_hides_is_given_up_in_time(
+    monkeypatch: pytest.MonkeyPatch, started: list[Any]
+) -> None:
+    """Of a sink that has nothing more to send it would stay hidden for ever."""
+    now = [0.0]
+
+    def read(*_: object, **__: object) -> bytes:
+        now[0] += 30.0
+        assert now[0] < 1000
+        raise PositionHidden("it does not come to its end")
+
+    monkeypatch.setattr(transaction_start, "read_position", read)
+    monkeypatch.setattr(Open, "end_position", lambda *_: None, raising=False)
+    monkeypatch.setattr(Unmarked, "are_kept", False)
+    parts: Any = Kafka(), Book(repeats=False), {}, {}
+    with altered(monotonic=lambda: now[0], sleep=lambda _: None):
+        start = TransactionStart(*parts)
+        found = start.open(lambda: {"t": 2}, TransactionCoordinator("kafka"))
+    assert found is None
+    assert now[0] > 60
+    assert ("end", {"t": 2}, (5, -1)) in started  # as far as the state folder says
