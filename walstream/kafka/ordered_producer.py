@@ -158,7 +158,8 @@ class OrderedProducer:
         """Let the producer work. One that has failed raises through its callbacks."""
         try:
             method(wait_s)
-            self._flushes.reported += self._producer.report(self)
+            reported = self._producer.report(self)  # it may count some in `hear`
+            self._flushes.reported += reported
         except KafkaException as error:
             self.fail(failure(error.args[0], "the producer stopped"))
             self._hear_why()

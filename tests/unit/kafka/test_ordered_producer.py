@@ -73,6 +73,22 @@ def test_what_comes_behind_a_refused_record_is_counted_and_not_produced(
     assert counted.undelivered == 3
 
 
+@pytest.mark.parametrize("binding", ["", "1"])
+def test_each_record_is_counted_as_reported_once(
+    monkeypatch: pytest.MonkeyPatch, binding: str
+) -> None:
+    """Also the first of a partition; else flushes wait for answers that have come."""
+    monkeypatch.setenv(BINDING, binding)
+    outbox, counted = Box(linger_ms=0), Counted()
+    outbox.topic.unproven.update(range(3))
+    for number in range(9):
+        put(outbox, b"a", counted, number % 3)
+    wait_until(lambda: outbox.serve() and not heard(outbox).in_flight, 30, "all arrive")
+    assert counted.undelivered == 0
+    assert outbox._flushes.sent == outbox._flushes.reported == 9
+    outbox.close(0)
+
+
 def test_what_is_held_behind_a_refused_record_stays(outbox: Box) -> None:
     counted, tried = Counted(), []
 
