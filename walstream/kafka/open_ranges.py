@@ -95,7 +95,7 @@ class OpenRanges:
                 if not self.leaderless or is_late:
                     self._say_leaderless()
                     return found
-            self.leaderless = topic_ends.leaderless(self._admin(), partitions)
+                self.leaderless = topic_ends.leaderless(self._admin(), partitions)
             runtime.sleep(_MOST_AGAIN_S if self.leaderless else _AGAIN_S)
         raise Transient("closed before open transactions were looked for")
 

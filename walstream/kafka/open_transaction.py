@@ -19,6 +19,7 @@ from walstream.errors import Transient, WalstreamError
 from walstream.kafka.errors import ProducerLost, failure
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.open_ranges import OpenRanges, shown
+from walstream.kafka.record_copy import produce_copy
 from walstream.kafka.tail_reader import A_ROW, name_of
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
@@ -230,7 +231,7 @@ class OpenTransactions:
             with _failures():
                 producer.begin_transaction()
                 for one in records:
-                    self._produce(producer, one, deadline)
+                    produce_copy(producer, one, lambda: self._is_over(deadline))
                 while producer.flush(_FLUSH_S):
                     if self._is_over(deadline):
                         break
@@ -238,26 +239,6 @@ class OpenTransactions:
         except ProducerLost:
             if producer is self._producers[0]:
                 raise
-
-    def _produce(
-        self, producer: Producer, record: TopicRecord, deadline: float
-    ) -> None:
-        while True:
-            try:
-                producer.produce(
-                    record.topic,
-                    record.value,
-                    record.key,
-                    record.partition,
-                    timestamp=record.timestamp_ms or 0,
-                    headers=[*record.headers],
-                )
-            except BufferError:
-                producer.flush(_FLUSH_S)
-                if self._is_over(deadline):
-                    raise
-            else:
-                return
 
     def _is_over(self, deadline: float) -> bool:
         return self._stopped() or runtime.monotonic() > deadline

@@ -18,6 +18,7 @@ from walstream.errors import Transient, WalstreamError
 from walstream.kafka.errors import failure
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.open_ranges import OpenRanges, shown
+from walstream.kafka.record_copy import produce_copy
 from walstream.kafka.tail_reader import name_of
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
@@ -92,32 +93,14 @@ class UnmarkedRecords:
         )
         try:
             producer.begin_transaction()
-            for one, records in lost.items():
+            for records in lost.values():
                 for record in records:
-                    self._produce(producer, one, record)
+                    produce_copy(producer, record, self._stopped)
+        except BufferError:
+            raise Transient("closed before lost records were sent") from None
         except KafkaException as error:
             raise failure(error.args[0], _DOING) from error
         self._coordinator.answered(_DOING, producer.commit_transaction)
-
-    def _produce(
-        self, producer: Producer, place: Partition, record: TopicRecord
-    ) -> None:
-        while True:
-            try:
-                producer.produce(
-                    place.topic,
-                    record.value,
-                    record.key,
-                    place.number,
-                    timestamp=record.timestamp_ms or 0,
-                    headers=[*record.headers],
-                )
-            except BufferError:
-                if self._stopped():
-                    raise Transient("closed before lost records were sent") from None
-                producer.flush(_POLL_S)
-            else:
-                return
 
     def _settled(self) -> Kept:
         """Return what is lost where nothing is open, asking until brokers tell.
