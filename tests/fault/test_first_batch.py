@@ -158,15 +158,16 @@ def test_what_is_refused_of_each_new_producer_is_sent_again(
     newest_postgres: PostgresServer, broker: Broker, tmp_path: Path
 ) -> None:
     link = broker.link
+    met = len(link.producers)
     small = {"bootstrap.servers": broker.bootstrap, "batch.num.messages": 2}
     sink = {"topic_partitions": 4, "producer": small}
     with streamed(newest_postgres, broker, tmp_path, before=TABLE, sink=sink) as stream:
         oracle = OracleSlot(stream.database)
         with Load(stream.database.dsn, _SEED) as load:
             for _ in range(2):
-                count = link.damaged + 1
-                wait_until(partial(link.has_damaged, count), 60, "it is refused")
+                wait_until(partial(link.has_met, met + 1), 60, "it is refused")
                 load.wait_for_more(20)
+                met = len(link.producers)
                 kill_worker(stream.walstream.worker_pid())
                 load.wait_for_more(20)  # are there when the next one begins
         assert settle(stream, oracle) == 0

@@ -22,13 +22,15 @@ class DamagingLink(SlowLink):
 
     def __init__(self, to_port: int, port: int = 0) -> None:
         self.damaged = 0  # batches
+        self.producers: set[bytes] = set()  # ids of those that a batch was of
         self.sequence = 0  # of the first record in those that are damaged
         self._known: set[bytes] = set()  # of batches that were damaged
         self._lock = threading.Lock()
         super().__init__(to_port, port)
 
-    def has_damaged(self, count: int) -> bool:
-        return self.damaged >= count
+    def has_met(self, producers: int) -> bool:
+        """Return whether a batch of so many producers was damaged."""
+        return len(self.producers) >= producers
 
     def _up(self, client: socket.socket, server: socket.socket) -> None:
         read = b""
@@ -63,6 +65,7 @@ class DamagingLink(SlowLink):
                 sequence = frame[at + _SEQUENCE : at + _SEQUENCE + 4]
                 if sequence == wanted and producer + crc not in self._known:
                     self._known.add(producer + crc)
+                    self.producers.add(producer)
                     worse[at + _CRC] ^= 0xFF
                     self.damaged += 1
             return bytes(worse) if self.damaged > before else None
