@@ -30,6 +30,8 @@ BULK: Final[ClientProperties] = {
     "linger.ms": 100,
     "queue.buffering.max.kbytes": 64 << 10,
 }
+# what `produce` raises for a record that `send` is to be given
+NOT_TAKEN: Final = (BufferError, KeyError, KafkaException)
 _POLL_S: Final = 0.1
 _TRY_S: Final = 1.0
 
@@ -172,6 +174,10 @@ class BulkProducer:
             except BufferError:
                 self._check()
                 self.serve(_POLL_S)
+            except KafkaException as error:  # e.g. of a partition that is not there
+                topic, partition = record[0], record[3]
+                self.miss(error.args[0], topic, partition)
+                self.serve(0)
             else:
                 return
 

@@ -268,6 +268,26 @@ def test_a_record_that_is_not_delivered_fails_the_task(
     made.abandon()
 
 
+def test_a_partition_that_is_known_to_be_missing_fails_the_task_likewise(
+    sender: Callable[..., BulkProducer],
+) -> None:
+    """As of a topic that was created again with fewer."""
+    made = sender({"message.timeout.ms": 300})
+    made.send("t", b"v", b"k", 0)
+    made.sent = 1
+    made.finish()
+    made.begin(lambda: None)
+
+    def send() -> None:
+        made.send("t", b"v", b"k", PARTITIONS + 5)
+        made.sent = 1
+        made.finish()
+
+    with pytest.raises(WalstreamError, match=f"'t' partition {PARTITIONS + 5}"):
+        send()
+    made.abandon()
+
+
 def test_what_goes_aside_is_counted_and_has_no_last(
     sender: Callable[..., BulkProducer],
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from walstream.errors import RecordRefused, Transient, WalstreamError
 from walstream.formats.row import RowEncoder
-from walstream.kafka.bulk_producer import Outgoing
+from walstream.kafka.bulk_producer import NOT_TAKEN, Outgoing
 from walstream.kafka.bulk_producer_pool import OF_THIS_PROCESS, BulkProducerPool
 from walstream.records.oversize import widen
 from walstream.records.partitioner import for_all
@@ -274,7 +274,7 @@ class _Outlet:
         for value, key, partition in zip(values, keys, chosen):  # noqa: B905 - endless
             try:
                 produce(topic, value, key, partition, reports[partition])
-            except (BufferError, KeyError):
+            except NOT_TAKEN:
                 sender.send(topic, value, key, partition)
         sender.sent += len(values)
 

@@ -15,7 +15,7 @@ from walstream.formats import Encoder, LineEncoder, RecordEncoder
 from walstream.formats.context import Context
 from walstream.formats.encodings import encoder_in, parts_of
 from walstream.formats.encodings.subject import set_heads
-from walstream.kafka.bulk_producer import BulkProducer, Outgoing
+from walstream.kafka.bulk_producer import NOT_TAKEN, BulkProducer, Outgoing
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, postgres_time
 from walstream.records.handlers.chain import Chain, Spec, is_outbox
@@ -144,7 +144,7 @@ class TaskSink:
             try:
                 # without a report yet: its first record, which needs a header
                 produce(topic, value, key, partition, reports[partition])
-            except (BufferError, KeyError):
+            except NOT_TAKEN:
                 sender.send(topic, value, key, partition)
         return count
 
