@@ -77,7 +77,7 @@ class Instances:
         self.all: list[Instance] = []
         self.steps = [*schedule.instances]
         self._kill_after = -1  # calls of ports, by whoever makes them
-        self._over = False
+        self._stopping = self._over = False
         world.nemesis = self._strike
 
     def run(self) -> int:
@@ -107,6 +107,8 @@ class Instances:
         self._start(instance)
 
     def _start(self, instance: Instance) -> None:
+        if self._stopping:
+            return
         world = self.world
         process = instance.process = process_in(world, instance.state)
         instance.thawed = -1.0
@@ -283,6 +285,7 @@ class Instances:
 
     def _stop(self) -> None:
         """Stop those that are left; see that all end."""
+        self._stopping = True
         for one in self.all:
             if one.stop is not None and not one.process.dead:
                 one.stop.request()

@@ -79,7 +79,7 @@ class Members:
         self._steps = schedule.members
         self.all: list[Member] = []
         self._strikes: dict[str, int] = {}  # after so many calls
-        self._over = False
+        self._stopping = self._over = False
         world.nemesis = self._strike
 
     def run(self) -> int:
@@ -119,6 +119,8 @@ class Members:
             self._start(self.all[-1])
 
     def _start(self, member: Member) -> None:
+        if self._stopping:
+            return
         world = self.world
         process = member.process = process_in(world, member.name)
         draw = world.random
@@ -268,6 +270,7 @@ class Members:
         ]
 
     def _stop(self) -> None:
+        self._stopping = True
         for one in self.all:
             one.wanted = False
             if one.consumer is not None and not one.process.dead:

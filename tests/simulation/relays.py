@@ -112,7 +112,7 @@ class Relays:
         self._resting = False
         self.stops = 0
         self.strikes: dict[str, int] = {}
-        self._over = False
+        self._stopping = self._over = False
         world.nemesis = self._strike
 
     def _partitions(self, name: str) -> int:
@@ -159,7 +159,7 @@ class Relays:
 
     def _start(self, relay: Relay) -> None:
         world = self.world
-        if not relay.process.dead:
+        if self._stopping or not relay.process.dead:
             return
         if self._repairs:
             world.at(1.0, lambda: self._start(relay))
@@ -303,6 +303,7 @@ class Relays:
         return [*self.checker.left()]
 
     def _stop(self) -> None:
+        self._stopping = True
         for one in self.all:
             one.wanted = False
             if one.stop is not None:
