@@ -13,7 +13,7 @@ from tests.simulation.run import run
 from tests.simulation.schedule import Schedule
 
 _TRIED = 12
-_MOST = 200  # schedules until a rule that is out has to be missed
+_MOST = 600  # schedules until a rule that is out has to be missed
 
 
 @pytest.fixture(autouse=True)

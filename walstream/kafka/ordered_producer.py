@@ -114,16 +114,21 @@ class OrderedProducer:
         While others are `busy` with the same stream, only what has no room hurries.
         Raises what stops this producer for good.
         """
-        quiet = not (busy or self.is_busy)
-        self._fresh = False
-        waits = self._held or self._flushes.is_due(runtime.monotonic(), quiet=quiet)
-        if waits and not self._trouble.is_on:
-            self._flush()
-        else:
-            self._poll(0)
+        self.flush(quiet=not (busy or self.is_busy))
         if self._failure is not None:
             raise self._failure
         return self._send_held()
+
+    def flush(self, *, quiet: bool = True) -> None:
+        """Send what waits: no other came, or it is time. What fails, `serve` raises."""
+        self._fresh = False
+        now = runtime.monotonic()
+        waits = self._held or self._flushes.is_due(now, quiet=quiet)
+        if waits and not self._trouble.is_on:
+            self._flushes.flush(now)
+            self._work(self._producer.flush, _FLUSH_S)
+        else:
+            self._poll(0)
 
     def _send_held(self) -> bool:
         """Send what is held, up to what is refused; tell whether there is room."""
@@ -148,11 +153,6 @@ class OrderedProducer:
     def _poll(self, wait_s: float) -> None:
         """Serve the callbacks."""
         self._work(self._producer.poll, wait_s)
-
-    def _flush(self) -> None:
-        """Send now what waits for others: none came, or there is no room for more."""
-        self._flushes.flush(runtime.monotonic())
-        self._work(self._producer.flush, _FLUSH_S)
 
     def _work(self, method: Callable[[float], object], wait_s: float) -> None:
         """Let the producer work. One that has failed raises through its callbacks."""

@@ -55,6 +55,11 @@ class ProducerPool:
                 room = False
         return room
 
+    def flush(self) -> None:
+        """Send what waits for others: no other came."""
+        for one in self._all:
+            one.flush()
+
     @property
     def in_flight(self) -> int:
         """Count of records and of the producers' own requests in flight."""

@@ -75,6 +75,11 @@ class TopicSink:
             self._ids.look()
         return self._outboxes.serve()
 
+    def flush(self) -> None:
+        """Send what waits for others; not what is held, as `ready` does."""
+        if self._outboxes is not None:
+            self._outboxes.flush()
+
     @property
     def name(self) -> str:
         return self._rules.name

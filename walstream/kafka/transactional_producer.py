@@ -127,6 +127,11 @@ class TransactionalProducer(OrderedProducer):
             return self._end(whole=True)
         return room
 
+    def flush(self, *, quiet: bool = True) -> None:
+        """Do as any producer does, but while a Kafka transaction begins or ends."""
+        if self._opening is None and self._ending is None:
+            super().flush(quiet=quiet)
+
     def _is_through(self) -> bool:
         """Return whether the thread is through with what it does, and go on then."""
         if self._opening is not None:
@@ -234,7 +239,8 @@ class TransactionalProducer(OrderedProducer):
         share = batch.shares.get(transaction)
         if share is None:
             if batch.shares:
-                if self._turns or self._ends_here(batch):
+                due = self._parts or runtime.monotonic() >= self._due
+                if self._turns or (due and batch.is_whole(self._book)):
                     self._turn()
                     return False
             elif not self._begin(batch):
@@ -255,11 +261,6 @@ class TransactionalProducer(OrderedProducer):
             self._turns = True
             self._turned_at = runtime.monotonic()
             self._is_behind = self._batch.undelivered >= _BACKLOG
-
-    def _ends_here(self, batch: TransactionBatch) -> bool:
-        """Return whether it is due, and no transaction is open, or held elsewhere."""
-        due = self._parts or runtime.monotonic() >= self._due
-        return due and batch.is_whole(self._book)
 
     def _begin(self, batch: TransactionBatch) -> bool:
         try:

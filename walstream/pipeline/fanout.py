@@ -11,76 +11,17 @@ from typing import Final
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.op import LargeOp, MessageOp, ReplicationOp, Table
-from walstream.pipeline.lag import LagPolicy, SinkLag
-from walstream.pipeline.ledger import Ledger, Shares, Transaction
-from walstream.pipeline.ports import (
-    Membership,
-    Sink,
-    proven,
-    send_message,
-    tell_delivered,
-)
+from walstream.pipeline.answer_time import AnswerTime
+from walstream.pipeline.attached_sink import AttachedSink
+from walstream.pipeline.lag import LagPolicy
+from walstream.pipeline.ledger import Shares
+from walstream.pipeline.ports import Membership, Sink, flush, send_message
 from walstream.pipeline.reattach import JoiningSink
 from walstream.records.large_op import plain, takes_large
 from walstream.telemetry import runtime
-from walstream.telemetry.meter import Meter, SinkMeter, TableMeter
+from walstream.telemetry.meter import Meter, TableMeter
 
 _LOOK_EVERY_S: Final = 0.5
-
-
-class AttachedSink:
-    """One sink and its transactions in flight."""
-
-    __slots__ = (
-        "_proven",
-        "_told",
-        "full",
-        "ledger",
-        "meter",
-        "roomy",
-        "sink",
-        "transaction",
-    )
-
-    def __init__(self, sink: Sink, resume: Lsn, meter: SinkMeter) -> None:
-        self.sink = sink
-        self.meter = meter
-        self.ledger = Ledger(resume, self._delivered)
-        self.transaction: Transaction | None = None  # the open one
-        self.full = False  # had no room at some time since the last look
-        self.roomy = False  # had room at some time since then
-        self._proven = resume
-        self._told: Lsn = 0
-
-    def _delivered(self, transaction: Transaction) -> None:
-        # rows let in beside the stream are none of it: they count no ops
-        if transaction.ops and transaction.table is not None:
-            self.meter.deliver(
-                transaction.ops,
-                transaction.commit_time,
-                transaction.began,
-                transaction.table,
-            )
-
-    def advance(self) -> Lsn:
-        """Return the position as far as this sink goes, and tell it to the sink.
-
-        Raises Restart where what it left out is not there.
-        """
-        resume = self.ledger.advance()
-        if resume != self._proven and proven(self.sink, resume) >= resume:
-            self._proven = resume
-        if self._proven != self._told and not isinstance(self.sink, JoiningSink):
-            self._told = self._proven
-            tell_delivered(self.sink, self._proven)
-        return self._proven
-
-    def sight(self) -> SinkLag:
-        """Return its lag since the last call."""
-        resume = self.ledger.advance()
-        sight = SinkLag(resume, self.ledger.idle, self.full, self.roomy)
-        self.full = self.roomy = False
-        return sight
 
 
 class Fanout:
@@ -93,9 +34,8 @@ class Fanout:
         clock: Callable[[], float] = runtime.monotonic,
     ) -> None:
         self._meter = Meter()
-        self._lanes = [
-            AttachedSink(sink, resume, self._meter.sink(sink.name)) for sink in sinks
-        ]
+        self._answers = AnswerTime()
+        self._lanes = [self._attached(sink, resume) for sink in sinks]
         self._leaving: dict[Sink, Lsn] = {}  # from where somebody else is to go on
         self._membership: Membership | None = None
         self._lag = LagPolicy[AttachedSink](0.0)
@@ -103,6 +43,9 @@ class Fanout:
         self._perf_counter = runtime.current().perf_counter
         self._next_look = 0.0
         self.began = 0.0  # the last transaction, perf_counter
+
+    def _attached(self, sink: Sink, resume: Lsn) -> AttachedSink:
+        return AttachedSink(sink, resume, self._meter.sink(sink.name), self._answers)
 
     def measure(self, meter: Meter) -> None:
         """Set the counters of each sink; call it before anything is sent."""
@@ -147,6 +90,10 @@ class Fanout:
     def idle(self) -> bool:
         """Whether nothing is in flight, no transaction open; valid after `advance`."""
         return all(lane.ledger.idle for lane in self._lanes)
+
+    def answer_s(self, now: float) -> float:
+        """Return how soon Kafka answers of late; 0.0 where nothing was delivered."""
+        return self._answers.least_s(now)
 
     @property
     def in_flight(self) -> int:
@@ -228,6 +175,14 @@ class Fanout:
                 lane.sink = lane.sink.sink
         return room
 
+    def flush(self) -> None:
+        """Send what waits for others in any sink: none came."""
+        for lane in self._lanes:
+            try:
+                flush(lane.sink)
+            except WalstreamError as error:
+                self._fail(lane, error)
+
     def knows(self, table: Table) -> bool:
         """Return whether every sink knows the topic of a table."""
         # a list: each sink is asked, whatever another says
@@ -304,7 +259,7 @@ class Fanout:
             if place is not None and isinstance(lane.sink, JoiningSink):
                 lane.sink.reach(place)
         if place is not None and (sink := membership.arriving(place)) is not None:
-            lane = AttachedSink(sink, place, self._meter.sink(sink.name))
+            lane = self._attached(sink, place)
             lane.ledger.delivered_ops = ops
             self._lanes = [*self._lanes, lane]
 

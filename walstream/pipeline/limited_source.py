@@ -21,6 +21,10 @@ class SlotFrames(Source, Protocol):
     @property
     def received(self) -> Lsn: ...
 
+    @property
+    def drained(self) -> bool:
+        """Whether the last read took all that had come."""
+
     def ask(self) -> None:
         """Make the server say soon how far it is; from any thread."""
 
@@ -49,6 +53,11 @@ class LimitedSource:
     def received(self) -> Lsn:
         """How far frames were given out; the server has sent more while some wait."""
         return self._given if self._frames else self._source.received
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing waits here, nor in the slot's connection."""
+        return not self._frames and self._source.drained
 
     def read(self, limit: int) -> Sequence[bytes]:
         """Return frames that pass; none while the limit holds. Raises as a slot."""

@@ -170,9 +170,11 @@ class Pipeline:
         if not reading:
             self._source.still_paused()
         if worked:
-            self._pace.go_on(() if self._old_rows.moved else self._frames)
-        else:
-            self._rest(waker, readable=reading, room=room)
+            frames = () if self._old_rows.moved else self._frames
+            if not self._pace.go_on(frames, ended=reading):
+                return
+            self.fanout.flush()
+        self._rest(waker, readable=reading, room=room)
 
     def _rest(self, waker: Waker, *, readable: bool, room: bool = True) -> None:
         self._pace.rest(
@@ -181,6 +183,7 @@ class Pipeline:
             in_flight=self.fanout.in_flight,
             due_s=self._checkpointer.due_s(self.fanout.advance()),
             room=room,
+            answer_s=self.fanout.answer_s(self.turned_at),
         )
 
     def _look_at_sinks(self) -> None:

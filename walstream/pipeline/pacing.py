@@ -16,6 +16,8 @@ _STUCK_AFTER_S: Final = 0.5
 _FEW: Final = 100  # frames: less than that is less than a turn costs
 _LITTLE: Final = 16 << 10  # bytes: more than that in few frames is a busy socket
 _GATHER_S: Final = 0.0005  # in which a busy server fills no socket's buffer
+_FAR_S: Final = 0.0015  # an answer that takes longer comes over a network
+_FAR_GATHER_S: Final = 0.004
 
 
 class Readable(Protocol):
@@ -35,21 +37,34 @@ class Pace:
         self._sleep = runtime.current().sleep
         self._poller = runtime.current().poller
         self._worked = False  # in the last turn
+        self._had_few = False  # the last turn that took frames
+        self._had_few_at = 0.0
         self._in_flight = 0
         self._progress_at = 0.0
 
-    def go_on(self, frames: Sequence[bytes]) -> None:
-        """End a turn that took `frames` and has more to do.
+    def go_on(self, frames: Sequence[bytes], *, ended: bool = False) -> bool:
+        """End a turn that took `frames`; return whether it may rest.
+
+        That is if it `ended` all that it had to do, and the source has no more.
 
         A server sends each frame by itself. A whole turn for each frame takes the CPU
         from the server: so after two turns with few frames the loop lets them gather.
         The first ones after a silence never wait.
         """
-        if self._worked and 0 < len(frames) < _FEW and sum(map(len, frames)) < _LITTLE:
+        few = 0 < len(frames) < _FEW and sum(map(len, frames)) < _LITTLE
+        if few and self._worked:
             self._sleep(_GATHER_S)
-        self._worked = True
+        rests = few and ended and not self._worked and self._is_drained()
+        self._worked = not rests
+        self._had_few = few
+        self._had_few_at = self._monotonic()
+        return rests
 
-    def rest(
+    def _is_drained(self) -> bool:
+        """Return whether the source is known to have no more."""
+        return bool(getattr(self._source, "drained", False))
+
+    def rest(  # noqa: PLR0913 - keywords
         self,
         waker: Waker,
         *,
@@ -57,11 +72,16 @@ class Pace:
         in_flight: int,
         due_s: float,
         room: bool = True,
+        answer_s: float = 0.0,
     ) -> None:
         """End a turn that found nothing to do: sleep until there may be work.
 
         The first such turn does not sleep: sinks send what they have at once when
         nothing else came.
+
+        `answer_s` is how soon Kafka answers. Where that is far away, a few frames are
+        not read as they come: what arrives meanwhile shares a turn, and comes later by
+        less than an answer takes. The first ones after a silence never wait.
         """
         if self._worked:
             self._worked = False
@@ -71,10 +91,18 @@ class Pace:
             due_s = min(due_s, held_s)
         if not room:
             due_s = min(due_s, _ROOM_S)
-        timeout_s = self._look_s(in_flight) if in_flight else min(IDLE_S, due_s)
+        now = self._monotonic()
+        timeout_s = self._look_s(now, in_flight) if in_flight else min(IDLE_S, due_s)
+        gather_s = 0.0
+        if answer_s > _FAR_S:
+            gather_s = min(answer_s, _FAR_GATHER_S)
+            timeout_s = max(timeout_s, gather_s)
+            gather_s = gather_s - (now - self._had_few_at) if self._had_few else 0.0
         waiting = self._poller()
         waiting.register(waker, select.POLLIN)
-        if readable and not held_s:
+        if gather_s > 0.0:
+            timeout_s = gather_s
+        elif readable and not held_s:
             waiting.register(self._source, select.POLLIN)
         for descriptor, _ in waiting.poll(timeout_s * 1000):
             if descriptor == waker.fileno():
@@ -85,9 +113,8 @@ class Pace:
         if self._limit is not None:
             self._limit.lift()
 
-    def _look_s(self, in_flight: int) -> float:
+    def _look_s(self, now: float, in_flight: int) -> float:
         """Return the wait: short while deliveries arrive, long while Kafka is stuck."""
-        now = self._monotonic()
         if in_flight != self._in_flight:
             self._in_flight = in_flight
             self._progress_at = now

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol
 
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
@@ -89,7 +89,6 @@ class Sink(Protocol):
         """Drop what is in flight. Its deliveries are no longer reported."""
 
 
-@runtime_checkable
 class MessageSink(Protocol):
     """A sink that also takes logical messages."""
 
@@ -99,12 +98,10 @@ class MessageSink(Protocol):
 
 def send_message(sink: Sink, message: MessageOp, transaction: Transaction) -> bool:
     """Send a message to a sink that takes such; False: the next has to wait."""
-    if isinstance(sink, MessageSink):
-        return sink.send_message(message, transaction)
-    return True
+    taker: MessageSink | None = _offering(sink, "send_message")
+    return True if taker is None else taker.send_message(message, transaction)
 
 
-@runtime_checkable
 class ResolvingSink(Protocol):
     """A sink that says in its target how far all is delivered."""
 
@@ -114,11 +111,11 @@ class ResolvingSink(Protocol):
 
 def tell_delivered(sink: Sink, lsn: Lsn) -> None:
     """Pass its position to a sink that says how far it is."""
-    if isinstance(sink, ResolvingSink):
-        sink.resolve(lsn)
+    told: ResolvingSink | None = _offering(sink, "resolve")
+    if told is not None:
+        told.resolve(lsn)
 
 
-@runtime_checkable
 class ProvenSink(Protocol):
     """A sink that leaves out what its target has already."""
 
@@ -131,7 +128,30 @@ class ProvenSink(Protocol):
 
 def proven(sink: Sink, resume: Lsn) -> Lsn:
     """Return how far the position may go, as far as a sink knows."""
-    return sink.proven(resume) if isinstance(sink, ProvenSink) else resume
+    knowing: ProvenSink | None = _offering(sink, "proven")
+    return resume if knowing is None else knowing.proven(resume)
+
+
+class FlushingSink(Protocol):
+    """A sink that lets records wait for others, to send them together."""
+
+    def flush(self) -> None:
+        """Send what waits: no other came. What it raises is that of `ready`."""
+
+
+def flush(sink: Sink) -> None:
+    """Send what waits for others in a sink that lets records wait."""
+    waiting: FlushingSink | None = _offering(sink, "flush")
+    if waiting is not None:
+        waiting.flush()
+
+
+def _offering(sink: Sink, method: str) -> Any:
+    """Return a sink that has this method, else None.
+
+    To ask a protocol with isinstance costs as much as a whole turn of the loop.
+    """
+    return sink if hasattr(sink, method) else None
 
 
 class SinkTopic(Protocol):

@@ -15,7 +15,7 @@ from walstream.lsn import Lsn
 from walstream.op import MessageOp, ReplicationOp, Table
 from walstream.pipeline.held_end import HeldEnd
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.ports import Sink, send_message
+from walstream.pipeline.ports import Sink, flush, send_message
 from walstream.records.large_op import takes_large
 
 _MOST_HELD: Final = 20_000  # ops
@@ -82,6 +82,9 @@ class JoiningSink:
             self._held.popleft()
         self.joined = self._passed and not self._held
         return has_room and not self._held
+
+    def flush(self) -> None:
+        flush(self.sink)
 
     def _let_end(self, transaction: Transaction) -> None:
         """Let a transaction end behind its last op."""

@@ -93,6 +93,7 @@ class SlotSource:
         self._last_inbound = runtime.monotonic()
         self._lost_publication: str | None = None
         self._over = False
+        self.drained = False  # did the last read take all that had come?
         connection.add_notice_handler(self._notice)
 
     def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
@@ -134,6 +135,7 @@ class SlotSource:
         frames: list[bytes] = []
         take = self._pgconn.get_copy_data
         reads, fruitless, taken = 0, False, 0
+        self.drained = False
         while len(frames) < limit:
             size, data = take(1)
             if size > 0:
@@ -150,6 +152,7 @@ class SlotSource:
                     break
             elif size == 0:
                 if (fruitless and not self._hides) or reads >= _READS_PER_CALL:
+                    self.drained = fruitless and not self._hides
                     break
                 reads += 1
                 fruitless = True

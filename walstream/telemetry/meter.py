@@ -112,8 +112,8 @@ class SinkMeter:
 
     def deliver(
         self, ops: int, commit_time: int, began: float, table: TableMeter
-    ) -> None:
-        """Count a transaction that was fully delivered.
+    ) -> float:
+        """Count a transaction that was fully delivered; return how long it took, in s.
 
         It was committed at `commit_time`, as PostgreSQL counts, `began` to come at
         this perf_counter, and ended with a row of `table`.
@@ -128,6 +128,7 @@ class SinkMeter:
         # began after a look of this turn: all of it within the turn
         took_s = max(0.0, self._counter - began)
         self.tables.of(table.name).seconds.observe(took_s)
+        return took_s
 
     def see(self, *, waiting: bool) -> None:
         """Count it as an error when its target is away, each time once."""

@@ -48,6 +48,7 @@ class MemorySource:
         self.confirmed: list[Lsn] = []
         self.status_updates = 0  # that were asked for at once
         self.paused = 0
+        self.drained = False  # does it say so of its last read?
 
     def feed(self, *frames: bytes) -> None:
         """Add frames behind those that are left."""

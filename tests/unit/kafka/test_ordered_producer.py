@@ -8,6 +8,7 @@ import pytest
 from tests.support.deadline import wait_until
 from tests.support.servers.mock_kafka import Mocked
 from walstream.errors import HistoryError, RecordRefused, TopicLost, Transient
+from walstream.kafka.flush_policy import FlushPolicy
 from walstream.kafka.native_producer import BINDING
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import producer_properties
@@ -272,3 +273,21 @@ def test_a_record_of_which_no_offset_is_told_counts_as_not_delivered(row: Row) -
         row.serve()
     assert counted.undelivered == 2
     assert row.topic.unproven == {0, 1, 2}
+
+
+def test_what_waits_for_others_is_sent_when_told_that_none_came() -> None:
+    outbox, counted = Box(linger_ms=60_000), Counted()
+    outbox._flushes = FlushPolicy(hurries=True)  # noqa: SLF001 - as a stream's is made
+    try:
+        put(outbox, b"a", counted)
+        assert outbox.serve(), "fresh: others may come"
+        put(outbox, b"b", counted)
+        assert outbox.in_flight == 2
+
+        def is_there() -> bool:
+            outbox.flush()  # without effect while the broker is not known yet
+            return not counted.undelivered
+
+        wait_until(is_there, 30, "both are delivered, long before linger.ms")
+    finally:
+        outbox.close(0)

@@ -20,13 +20,16 @@ class Box:
         self.error: Exception | None = None
         self.waits: list[float] = []
         self.left = 0  # records that still arrive, one at each look
-        self.closed = self.is_busy = self.told_busy = False
+        self.flushed = self.closed = self.is_busy = self.told_busy = False
 
     def serve(self, *, busy: bool) -> bool:
         self.served, self.told_busy = True, busy
         if self.error:
             raise self.error
         return self.room
+
+    def flush(self) -> None:
+        self.flushed = True
 
     def answers(self) -> None:
         self.unreachable = False
@@ -126,3 +129,9 @@ def test_none_hurries_while_another_is_busy() -> None:
     busy.is_busy = False
     boxes.serve()
     assert not quiet.told_busy
+
+
+def test_all_of_them_are_flushed() -> None:
+    pool, boxes = made(3)
+    pool.flush()
+    assert all(box.flushed for box in boxes)

@@ -678,3 +678,42 @@ def test_a_value_that_did_not_change_is_left_out_where_no_key_changed() -> None:
         live.until(lambda: live.confirmed[-1] == 2048, "it is confirmed")
     assert b'"absent":{"new":["v"]}' in sink.sent[0].value
     assert live.companion.completed == []
+
+
+class LettingWait(MemorySink):
+    """Sink whose records wait until it is flushed."""
+
+    def __init__(self) -> None:
+        super().__init__(delivery=Delivery.ON_COMMAND)
+        self.flushes = 0
+
+    def flush(self) -> None:
+        self.flushes += 1
+        self.deliver_all()
+
+
+def test_a_sink_is_flushed_where_the_source_has_no_more() -> None:
+    sink, source = LettingWait(), MemorySource()
+    source.drained = True
+    live = Running(source, sink)
+    live.start()
+    try:
+        source.feed(*rows(2000, "1"))
+        live.until(lambda: live.confirmed[-1:] == [2048], "it is delivered")
+        assert sink.flushes
+    finally:
+        live.finish()
+
+
+def test_what_a_flush_raises_ends_the_stream() -> None:
+    class Failing(LettingWait):
+        def flush(self) -> None:
+            raise Transient("it is away")
+
+    source = MemorySource(rows(2000, "1"))
+    source.drained = True
+    live = Running(source, Failing())
+    live.start()
+    live.until(lambda: live.error is not None, "it ends")
+    assert "it is away" in str(live.error)
+    live.finish()

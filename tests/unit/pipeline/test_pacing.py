@@ -17,6 +17,7 @@ class Pipe:
 
     def __init__(self) -> None:
         self.out, self.into = os.pipe()
+        self.drained = False
 
     def fileno(self) -> int:
         return self.out
@@ -159,3 +160,109 @@ def test_room_that_is_missing_is_looked_for_often(
 ) -> None:
     Pace(pipe).rest(Waker(), readable=False, in_flight=0, due_s=9.0, room=False)
     assert waits == [10.0]
+
+
+FEW = [b"x"] * 3
+
+
+def test_a_turn_that_took_the_few_that_were_there_may_rest_at_once(
+    pipe: Pipe, waits: list[float]
+) -> None:
+    pipe.drained = True
+    pace = Pace(pipe)
+    assert pace.go_on(FEW, ended=True)
+    rest(pace)
+    assert waits == [IDLE_S * 1000]
+
+
+@pytest.mark.parametrize(
+    ("frames", "ended", "drained"),
+    [(FEW, False, True), (FEW, True, False), ([], True, True), (FEW * 99, True, True)],
+)
+def test_it_goes_on_while_there_may_be_more(
+    pipe: Pipe, frames: list[bytes], *, ended: bool, drained: bool
+) -> None:
+    pipe.drained = drained
+    assert not Pace(pipe).go_on(frames, ended=ended)
+
+
+def test_a_second_turn_in_a_row_gathers_and_does_not_rest(
+    pipe: Pipe, naps: list[float]
+) -> None:
+    pace = Pace(pipe)
+    assert not pace.go_on(FEW, ended=True)
+    pipe.drained = True
+    assert not pace.go_on(FEW, ended=True)
+    assert len(naps) == 1
+
+
+class Far:
+    """A pace whose clock is set, in front of a Kafka that is `answer_s` away."""
+
+    def __init__(self, pipe: Pipe, answer_s: float) -> None:
+        self.now = 100.0
+        self.answer_s = answer_s
+        pipe.drained = True
+        with altered(monotonic=lambda: self.now):
+            self.pace = Pace(pipe)
+
+    def rest(self, *, in_flight: int = 5) -> None:
+        self.pace.rest(
+            Waker(),
+            readable=True,
+            in_flight=in_flight,
+            due_s=9.0,
+            answer_s=self.answer_s,
+        )
+
+
+def test_few_frames_gather_while_kafka_is_far_away(
+    pipe: Pipe, waits: list[float]
+) -> None:
+    far = Far(pipe, 0.02)
+    assert far.pace.go_on(FEW, ended=True)
+    os.write(pipe.into, b"x")
+    far.rest()
+    assert waits == [4.0], "not read before that, though it is there"
+    far.now += 0.003
+    far.rest()
+    assert [round(one, 3) for one in waits[1:]] == [1.0], "the rest of it"
+
+
+def test_they_gather_no_longer_than_an_answer_takes(
+    pipe: Pipe, waits: list[float]
+) -> None:
+    far = Far(pipe, 0.002)
+    far.pace.go_on(FEW, ended=True)
+    far.rest()
+    assert waits == [2.0]
+
+
+def test_the_first_frames_after_a_silence_are_read_at_once_also_then(
+    pipe: Pipe,
+) -> None:
+    far = Far(pipe, 0.02)
+    far.pace.go_on(FEW, ended=True)
+    far.now += 0.01
+    os.write(pipe.into, b"x")
+    far.rest(in_flight=0)  # else it took half a second
+
+
+@pytest.mark.parametrize("answer_s", [0.0, 0.0005])
+def test_nothing_gathers_in_front_of_a_kafka_that_is_near(
+    pipe: Pipe, waits: list[float], answer_s: float
+) -> None:
+    far = Far(pipe, answer_s)
+    far.pace.go_on(FEW, ended=True)
+    far.rest()
+    assert waits == [1.0], "until the next look at what is in flight"
+
+
+def test_a_backlog_never_gathers_so(pipe: Pipe, waits: list[float]) -> None:
+    far = Far(pipe, 0.02)
+    far.pace.go_on(FEW * 99)
+    far.rest()
+    far.rest()
+    os.write(pipe.into, b"x")
+    far.rest()
+    assert waits == [4.0, 4.0], "what ends it is readable meanwhile"

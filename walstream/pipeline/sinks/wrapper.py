@@ -11,6 +11,7 @@ from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import (
     NamedSink,
     SinkTopic,
+    flush,
     proven,
     send_message,
     tell_delivered,
@@ -78,6 +79,9 @@ class FrontSink:
     ) -> None:
         """Send an encoded record."""
         self._sink.put(record, op, transaction)
+
+    def flush(self) -> None:
+        flush(self._sink)
 
     def resolve(self, lsn: Lsn) -> None:
         """Pass on what a sink is told that says how far it is."""
