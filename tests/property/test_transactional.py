@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from walstream.errors import Restart
+from walstream.kafka.replay_mark import REPLAY, ReplayMark
 from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.kafka.transaction_position import (
-    REPLAY,
     DeliveredTransactions,
     HistoryPlace,
-    ReplayMark,
 )
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Counted, Ledger, Transaction

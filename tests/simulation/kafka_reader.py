@@ -50,7 +50,7 @@ class SimTopicReader:
 
     def _end(self, name: str, number: int) -> int:
         if not self._cluster.transactions.has_leader((name, number)):
-            raise TopicLost(f"nobody leads {name}[{number}]")
+            raise Transient(f"nobody leads {name}[{number}]")
         return end_of(self._topic(name), number, committed=self._committed)
 
     def assign(self, offsets: Mapping[Partition, int]) -> None:

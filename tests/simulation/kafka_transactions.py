@@ -8,6 +8,7 @@ ended by the next marker of the same transactional id.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from confluent_kafka import KafkaError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tests.simulation.kafka import Record, SimCluster, SimTopic
 
 POSITIONS: Final = "b.positions"
+_EXPIRY_S: Final = 10.0  # between two looks for transactions that are too old
 Place = tuple[str, int]
 
 
@@ -101,7 +103,10 @@ class TransactionLog:
             return None
         if one.current is None:
             one.current = begun = KafkaTransaction(self._world.now)
-            self._world.at(lasts_s, lambda: self._expire(name, begun))
+            # not drawn: what the schedules draw that were found stays as it was
+            late = crc32(f"{name} {begun.began:.6f}".encode()) % 1000 / 1000
+            until_s = lasts_s + late * _EXPIRY_S
+            self._world.at(until_s, lambda: self._expire(name, begun))
         one.current.places[place] = self._cluster.topics[place[0]]
         return True
 

@@ -39,7 +39,6 @@ from walstream.errors import (
     PermissionLacking,
     PublicationLost,
     RecordRefused,
-    TopicLost,
     WalstreamError,
 )
 from walstream.pipeline.shutdown import Stop
@@ -50,7 +49,7 @@ from walstream.sources.postgres.runner import PostgresRunner
 _LIVE_WITHIN_S: Final = 400.0  # a table that was refused is tried again after minutes
 _AFTER_S: Final = 1e-6
 _STARTED_S: Final = 90.0  # a start waits for transaction.timeout.ms where one hangs
-_CURABLE: Final = (PermissionLacking, RecordRefused, TopicLost)
+_CURABLE: Final = (PermissionLacking, RecordRefused)
 
 
 class Run:

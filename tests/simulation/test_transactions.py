@@ -9,7 +9,8 @@ import pytest
 
 from tests.simulation.faults import TRANSACTION_FAULTS
 from tests.simulation.installation import installed
-from tests.simulation.run import run
+from tests.simulation.kafka_transactions import POSITIONS
+from tests.simulation.run import Run, run
 from tests.simulation.schedule import Schedule
 from walstream.kafka.unmarked_record import UnmarkedRecords
 
@@ -53,6 +54,22 @@ def test_schedules_violate_nothing_and_repeat_nothing() -> None:
     assert not repeated
     asked = {f"{what} transaction" for what in ("init", "begin", "commit")}
     assert asked <= calls.keys()
+
+
+def test_a_start_waits_for_a_leader_of_the_positions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lose(one: Run) -> None:
+        place, until = (POSITIONS, 0), one.world.now + 12.0
+        one.cluster.transactions.leaderless[place] = until
+        one.cluster.slow[place] = until
+
+    monkeypatch.setitem(TRANSACTION_FAULTS, "leaderless", lose)
+    steps = [*CALM.transactions, (0.3, "leaderless")]
+    for seed in range(10):
+        outcome = run(replace(CALM, seed=seed, kills=[150], transactions=steps))
+        assert not outcome.violation, seed
+        assert not outcome.detached, seed
 
 
 @pytest.mark.parametrize("fault", TRANSACTION_FAULTS)

@@ -253,7 +253,6 @@ DRIVEN_BY = {
     "walstream/kafka/topic_metadata.py": (
         "integration/test_chaining.py: test_topics_that_come_later_or_grow_are_followed"
     ),
-    "walstream/kafka/topic_reader.py": "integration/test_topic_reader.py",
     "walstream/pipeline/ports.py": "unit/pipeline/test_fanout.py",
     "walstream/postgres/capture.py": "integration/test_publication_watch.py",
     "walstream/postgres/capture_limits.py": (

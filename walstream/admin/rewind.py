@@ -13,7 +13,7 @@ from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError
 from walstream.formats import timestamp
 from walstream.kafka import delivery_era
-from walstream.kafka.transaction_position import replay_entry
+from walstream.kafka.replay_mark import replay_entry
 from walstream.lsn import Lsn, show
 from walstream.pipeline.commit_times import TimeIndex
 from walstream.pipeline.ports import Position

@@ -146,8 +146,10 @@ class OpenTransactions:
             counts: dict[str, int] = {}
             for topic, number in left:
                 counts[topic] = max(counts.get(topic, 0), number + 1)
+            # at last without partitions that have no leader
+            look = self._ranges.find if is_late else self._ranges.look
             try:
-                found = self._ranges.look(counts)
+                found = look(counts)
             except WalstreamError as error:
                 if is_late or not error.retryable:
                     return set()

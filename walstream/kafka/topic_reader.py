@@ -165,9 +165,20 @@ class TopicReader:
             # a topic that was just made has no leader yet
             passing = isinstance(error, Transient | TopicLost)
             if not passing or runtime.monotonic() > deadline:
-                raise error
+                raise self._cause(error, missing)
             runtime.sleep(_RETRY_S)
         return found
+
+    def _cause(
+        self, error: WalstreamError, missing: Iterable[Partition]
+    ) -> WalstreamError:
+        """Return what an error means: librdkafka says the same of no leader."""
+        if not isinstance(error, TopicLost):
+            return error
+        there = self.topics()
+        if any(one.number >= there.get(one.topic, 0) for one in missing):
+            return error
+        return Transient(f"{error.args[0]}: it has no leader", hint=_AWAY)
 
     def _ask_offsets(
         self, partitions: Iterable[Partition], which: int

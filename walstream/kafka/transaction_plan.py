@@ -53,6 +53,9 @@ class PositionBook(Protocol):
         `value` is the last position that was committed.
         """
 
+    def is_alone(self, topic: str, /) -> bool:
+        """Return whether no other sink writes to a topic."""
+
     def is_delivered(self, value: bytes, /) -> bool:
         """Return whether all that a position covers was delivered, whoever says so."""
 

@@ -15,33 +15,16 @@ from typing import Final
 import orjson
 
 from walstream.errors import Restart
+from walstream.kafka.replay_mark import ReplayMark
 from walstream.kafka.start_report import StartReport, no_position, of_position
 from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.lsn import NEVER, Lsn, show
 from walstream.op import MessageOp, ReplicationOp
 from walstream.pipeline.ledger import MESSAGES_ALONE, Counted, Transaction
-from walstream.pipeline.state_document import Entries, StateDocument
-from walstream.telemetry import runtime
 from walstream.telemetry.meter import SinkMeter
 
 LAST_SEQ_ID: Final = (1 << 63) - 1
 """Stands behind each op of a transaction: the name of what tells its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayMark:
-    """Mark of a replay that an operator, or a doubt, asked for."""
-
-    token: str
-
-
-REPLAY: Final = StateDocument("replay", ReplayMark)
-"""Positions in Kafka that do not have it are from before the replay: none counts."""
-
-
-def replay_entry() -> Entries:
-    """Return what makes all positions in Kafka count for nothing."""
-    return REPLAY.entry(ReplayMark(runtime.token_hex(8)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +78,21 @@ def is_before(found: TransactionPosition, replay: ReplayMark | None) -> str:
 def strange(found: TransactionPosition, origin: str, flush: Lsn) -> str:
     """Return why a position is not of a server's history; "" where it may be.
 
-    `origin` is what its records are of, `flush` the end of its WAL.
+    `origin` is what its records are of, `flush` the end of its WAL. A later epoch than
+    that is of the same history: a state folder that is lost, or an older copy, does not
+    know of a `positions reset` since.
     """
-    if found.origin != origin:
+    server, _, epoch = origin.rpartition("/")
+    its_server, _, its_epoch = found.origin.rpartition("/")
+    if its_server != server or _number(its_epoch) < _number(epoch):
         return f"it is of another history, {found.origin}"
     if found.lsn >= flush:
         return f"it is at {show(found.lsn)}, and the server's WAL ends before that"
     return ""
+
+
+def _number(epoch: str) -> int:
+    return int(epoch) if epoch.isdecimal() else -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +129,8 @@ class DeliveredTransactions:
         self._sink = sink
         self._meter = meter
         self._disown = disown
+        # does no other sink write to a topic?
+        self.is_alone: Callable[[str], bool] = lambda _topic: True
         self._mark: TransactionPosition | None = None
         self.until = NEVER  # where the stream ends: it meets no mark from there on
         self._met = False

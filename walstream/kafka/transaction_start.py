@@ -20,6 +20,9 @@ from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR
 
 _Where = tuple[ClientProperties, str, bytes, Callable[[], bool]]
+# an expired transaction is aborted by a look that brokers take each 10 s:
+# transaction.abort.timed.out.transaction.cleanup.interval.ms
+_EXPIRY_S: Final = 15.0
 _BRIEFER_S: Final = 1.0
 _KNOWN_S: Final = 5.0  # a position in an open transaction is not known for longer
 _AGAIN_S: Final = 0.5
@@ -59,14 +62,16 @@ class TransactionStart:
         unmarked = UnmarkedRecords(self._client, coordinator)
         where = self._client, plan.topic, plan.key, coordinator.is_stopped
         if book.repeats:  # else all that was open is of a stream that ended
-            unmarked.keep(_of_ops(written(), plan.topic), lambda: self._covered(where))
+            # where others write, too, nobody knows whose it is: theirs sends it again
+            alone = {one: n for one, n in written().items() if book.is_alone(one)}
+            unmarked.keep(_of_ops(alone, plan.topic), lambda: self._covered(where))
         others = [successor(self._given, name) for name in plan.others]
         for other in others:
             coordinator.answered("fencing", other.init_transactions)
         begin = self._producer.init_transactions
         coordinator.answered("beginning transactions", begin)
         producers = [self._producer, *others]
-        longest_s = plan.timeout_ms / 1000
+        longest_s = plan.timeout_ms / 1000 + _EXPIRY_S
         still_open = OpenTransactions(producers, self._client, coordinator, longest_s)
         while True:
             try:
@@ -107,7 +112,8 @@ class TransactionStart:
         One that lives ends in time. Else nobody here can end it, and that sink may have
         nothing more to send: the stream begins at the state folder's position.
         """
-        deadline = runtime.monotonic() + self._book.plan.timeout_ms / 1000
+        longest_s = self._book.plan.timeout_ms / 1000 + _EXPIRY_S
+        deadline = runtime.monotonic() + longest_s
         while True:
             try:
                 return read_position(*where, is_delivered=self._book.is_delivered)

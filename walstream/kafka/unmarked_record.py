@@ -62,6 +62,7 @@ class UnmarkedRecords:
         lost. Nothing is kept where they refuse to tell, nor of a partition that has no
         leader for long. Raises Transient where it was stopped.
         """
+        is_told = False
         while bounds := self._ranges.find(partitions, patient=True):
             try:
                 self._kept = self._read(bounds, covered())
@@ -69,6 +70,12 @@ class UnmarkedRecords:
                 self._kept = {}
                 if not error.retryable:
                     return
+                if not is_told and not self._stopped():
+                    _log.warning(
+                        "Kafka does not hand over what is open: it is waited for",
+                        partitions=shown(bounds),
+                    )
+                is_told = True
             else:
                 return
 
@@ -134,8 +141,10 @@ class UnmarkedRecords:
             reader.assign({one: where.first for one, where in bounds.items()})
             while left and not reader.reached(left):
                 if self._stopped() or runtime.monotonic() > deadline:
-                    break
+                    # nobody knows whether what was not read is covered
+                    raise Transient("what is open cannot be read")
                 for record in reader.poll(_POLL_S):
+                    deadline = runtime.monotonic() + _READ_S
                     one = Partition(record.topic, record.partition)
                     if one not in left or record.offset >= left[one].end:
                         continue
@@ -149,6 +158,10 @@ class UnmarkedRecords:
                         kept.setdefault(one, []).append(record)
                         size += len(record.value or b"") + _RECORD
                 if size > _MOST_BYTES:
+                    _log.warning(
+                        "more is open than is kept: what Kafka aborts of it is lost",
+                        partitions=shown(left),
+                    )
                     break
         return kept
 

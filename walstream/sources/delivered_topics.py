@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -10,14 +11,15 @@ from walstream.kafka import delivery_era
 from walstream.kafka.delivered_tails import DeliveredTails, StreamStart
 from walstream.kafka.delivery_era import ERAS
 from walstream.kafka.producer_config import transaction_timeout_ms
-from walstream.kafka.transaction_plan import TransactionPlan
-from walstream.kafka.transaction_position import (
+from walstream.kafka.replay_mark import (
     REPLAY,
-    DeliveredTransactions,
-    HistoryPlace,
+    REPLAYS,
     ReplayMark,
+    joined,
     replay_entry,
 )
+from walstream.kafka.transaction_plan import TransactionPlan
+from walstream.kafka.transaction_position import DeliveredTransactions, HistoryPlace
 from walstream.lsn import Lsn, show
 from walstream.pipeline.ports import NamedSink, StateStore
 from walstream.sources.delivery_rules import DeliveryRules
@@ -114,22 +116,29 @@ class DeliveredTopics:
             transaction_timeout_ms(config.producer),
             shared=one,  # who takes over knows what the other one committed
         )
+        stored = self._positions
+        replay = joined(
+            REPLAY.read(stored) or self.replay, REPLAYS.of(sink).read(stored)
+        )
         place = HistoryPlace(
             header.decode(),
             start.resume,
             start.flush,
             # of a clean stop's, too: the state folder may be an older copy
             repeats=not (start.creates or joins),
-            replay=REPLAY.read(self._positions) or self.replay,
+            replay=replay,
         )
-        made = DeliveredTransactions(sink, plan, place, meter, self._replay)
+        made = DeliveredTransactions(
+            sink,
+            plan,
+            place,
+            meter,
+            lambda: self._positions.write(replay_entry(sink)),
+        )
+        made.is_alone = partial(self._rules.is_alone, sink)
         made.until = start.until
         self._transactions.append(made)
         return made
-
-    def _replay(self) -> None:
-        """Let nothing that Kafka tells count from now on."""
-        self._positions.write(replay_entry())
 
     def _end(self, sink: str) -> None:
         """End a sink's eras: what it sends now, it sends by rules of no era.

@@ -293,6 +293,15 @@ def test_a_partition_without_leader_keeps_no_other_from_being_looked_at(
     assert (ONE, "mine") not in log.open
 
 
+def test_one_that_loses_its_leader_meanwhile_keeps_no_other_open(log: Log) -> None:
+    put(log, ONE, "mine", (9, 0))
+    put(log, TWO, "mine", (9, 1))
+    log.later = [(20.0, lambda: log.dead.add(TWO))]
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert (ONE, "mine") not in log.open
+    assert log.texts(ONE) == [value_of(9), value_of(9)]
+
+
 def test_a_full_queue_is_a_passing_error(log: Log) -> None:
     put(log, ONE, "mine", (20, 0))
     senders = [Sender(log, "mine", is_full=True)]

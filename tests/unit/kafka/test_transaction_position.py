@@ -5,15 +5,14 @@ from typing import Any
 import pytest
 
 from walstream.errors import Restart
+from walstream.kafka.replay_mark import ReplayMark, replay_entry
 from walstream.kafka.transaction_plan import TransactionPlan
 from walstream.kafka.transaction_position import (
     LAST_SEQ_ID,
     DeliveredTransactions,
     HistoryPlace,
-    ReplayMark,
     TransactionPosition,
     decode_position,
-    replay_entry,
 )
 from walstream.lsn import NEVER
 from walstream.op import Kind, MessageOp, ReplicationOp, Table
@@ -105,7 +104,15 @@ def test_a_mark_by_which_nothing_was_left_out_needs_no_proof() -> None:
 @pytest.mark.parametrize(
     ("position", "more", "why"),
     [
-        (at(100, origin="7/shop/1"), {}, "it is of another history, 7/shop/1"),
+        (at(100, origin="8/shop/0"), {}, "it is of another history, 8/shop/0"),
+        (
+            at(100, origin="7/shop/0"),
+            {"origin": "7/shop/1"},  # after a reset
+            "it is of another history, 7/shop/0",
+        ),
+        # a state folder that is lost knows of no reset
+        (at(100, origin="7/shop/1"), {}, ""),
+        (at(100, origin="7/shop/x"), {}, "it is of another history, 7/shop/x"),
         (at(2000), {}, "it is at 0/7D0, and the server's WAL ends before that"),
         (
             at(100),
@@ -184,7 +191,7 @@ def test_no_position_takes_the_place_of_a_mark_that_did_not_come() -> None:
         (b"something else", True, "Kafka has no position", True),
         (at(40).encode(), True, "Kafka has nothing beyond", False),
         (at(100).encode(), True, "what Kafka has already", False),
-        (at(100, origin="7/shop/1").encode(), True, "disagree", True),
+        (at(100, origin="8/shop/0").encode(), True, "disagree", True),
     ],
 )
 def test_what_the_start_says(
@@ -308,7 +315,7 @@ def test_what_a_position_covers_is_delivered() -> None:
 
 def test_a_position_that_does_not_count_covers_nothing() -> None:
     """What is behind the state folder's comes again: it is not there."""
-    other = at(60, origin="7/shop/1").encode()
+    other = at(60, origin="8/shop/0").encode()
     assert delivered().covered(other) == (50, -1)
     assert delivered().covered(at(1000).encode()) == (50, -1)
     replayed = delivered(replay=ReplayMark("new"))

@@ -18,6 +18,10 @@ class Book:
 
     def __init__(self, *, repeats: bool) -> None:
         self.repeats = repeats
+        self.shared: set[str] = set()  # topics that others write to, too
+
+    def is_alone(self, topic: str) -> bool:
+        return topic not in self.shared
 
     def covered(self, value: bytes | None) -> tuple[int, int]:
         return (7, 0) if value == b"last" else (5, -1)
@@ -76,6 +80,22 @@ def test_what_may_be_lost_is_read_before_it_is_ended(
     then = ["fence other", "fence mine", "send lost"]
     last = [("end", {"t": 2}, (7, 0)), "send lost"]
     assert Kafka.said == first + then + last
+
+
+def test_nothing_is_kept_where_other_sinks_write_too(
+    monkeypatch: pytest.MonkeyPatch, started: list[Any]
+) -> None:
+    """What is open may be theirs: they send it again themselves."""
+    monkeypatch.setattr(transaction_start, "read_position", lambda *_, **__: b"last")
+    monkeypatch.setattr(Unmarked, "are_kept", False)
+    book = Book(repeats=True)
+    book.shared = {"shared"}
+    written = {"t": 2, "shared": 1, "told": 1}
+    parts: Any = Kafka(), book, {}, {}
+    TransactionStart(*parts).open(lambda: written, TransactionCoordinator("kafka"))
+    assert started[0] == ("keep", {"t": 2}, (7, 0))
+    ended = next(one for one in started if one[0] == "end")
+    assert ended[1] == {"t": 2, "shared": 1}
 
 
 @pytest.fixture

@@ -259,3 +259,64 @@ def test_a_stop_ends_it(kafka: Kafka) -> None:
     coordinator.cease()
     with pytest.raises(Transient, match="closed"):
         made.send_lost(cast("Any", Sender()))
+
+
+def test_what_a_slow_broker_hands_over_late_is_kept(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It tells the ends at once, and its first records after some seconds."""
+    kafka.put(ONE, value_of(10, 5))
+    kafka.open = {ONE: 0}
+    poll = Reader.poll
+
+    def slow(reader: Reader, wait_s: float) -> list[TopicRecord]:
+        if kafka.now >= 6:
+            return poll(reader, wait_s)
+        kafka.sleep(wait_s)
+        return []
+
+    monkeypatch.setattr(Reader, "poll", slow)
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 1}, lambda: COVERED)
+    kafka.open, kafka.aborted = {}, {ONE: range(1)}
+    sender = Sender()
+    made.send_lost(cast("Any", sender))
+    assert sender.sent == [("t", 0, value_of(10, 5), b"k")]
+
+
+def test_records_that_come_one_by_one_are_all_kept(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seq_id in range(5):
+        kafka.put(ONE, value_of(10, seq_id))
+    kafka.open = {ONE: 0}
+    poll = Reader.poll
+
+    def slow(reader: Reader, wait_s: float) -> list[TopicRecord]:
+        kafka.sleep(3.0)
+        return poll(reader, wait_s)
+
+    monkeypatch.setattr(Reader, "poll", slow)
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 1}, lambda: COVERED)
+    assert len(made._kept[ONE]) == 5  # noqa: SLF001 - what a loss would lack
+
+
+def test_a_stop_ends_the_wait_for_records(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.put(ONE, value_of(10, 5))
+    kafka.open = {ONE: 0}
+    coordinator = TransactionCoordinator("kafka")
+
+    def silent(_: Reader, wait_s: float) -> list[TopicRecord]:
+        kafka.sleep(wait_s)
+        if kafka.now > 30:
+            coordinator.cease()
+        return []
+
+    monkeypatch.setattr(Reader, "poll", silent)
+    made = UnmarkedRecords({}, coordinator)
+    with pytest.raises(Transient, match="closed"):
+        made.keep({"t": 1}, lambda: COVERED)
+    assert not made.are_kept

@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 
 from walstream.config import SqlSource, load
+from walstream.errors import Restart
 from walstream.kafka.delivered_tails import DeliveredTails, SinkTopics, StreamStart
 from walstream.kafka.last_record import LastRecord, TopicTails
 from walstream.kafka.topic import Topic
+from walstream.kafka.transaction_position import (
+    DeliveredTransactions,
+    TransactionPosition,
+)
 from walstream.lsn import NEVER
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.pipeline.ledger import Transaction
 from walstream.sources import delivery_rules
 from walstream.sources.delivered_topics import DeliveredTopics
+from walstream.telemetry.meter import SinkMeter
 from walstream.testing.memory import MemoryStore
 
 HEADER = b"7/shop/0"
@@ -269,3 +277,26 @@ def test_a_stream_that_ends_uses_nothing_from_there_on(path: Path) -> None:
     made.end_at([sink], NEVER)
     assert look.until == NEVER
     assert list(found.tails.tails) == [1]
+
+
+def test_a_mark_that_is_not_met_costs_no_other_sink(path: Path) -> None:
+    """As where tables were taken out of one sink alone."""
+    both = SOURCE.replace('["k"]', '["k", "l"]')
+    other = SINK.replace("sinks.k", "sinks.l").replace("app.", "other.")
+    more = (other + 'delivery = "transactional"', BROKERS.replace("sinks.k", "sinks.l"))
+    made = topics(path, "", 'delivery = "transactional"', *more, base=both)
+    position = TransactionPosition(200, 5, "7/shop/0")
+
+    def begun(sink: str) -> DeliveredTransactions:
+        found = made.transactions(sink, HEADER, SinkMeter(), joins=False)
+        assert found is not None
+        return found
+
+    one = begun("k")
+    assert not one.begin(position)
+    op = ReplicationOp(Kind.INSERT, Table("public", "t", ("id",)), 150, 0, new=["1"])
+    assert one.has(op, Transaction(150))
+    with pytest.raises(Restart):
+        one.proven(300)
+    assert "replay" in begun("k").begin(position)
+    assert not begun("l").begin(position)

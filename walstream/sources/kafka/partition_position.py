@@ -73,6 +73,10 @@ class CopiedRecords:
         """Return none: offsets name these records."""
         return 0, -1
 
+    def is_alone(self, _topic: str) -> bool:
+        """Return False: nothing of it is known by its name."""
+        return False
+
     def is_delivered(self, value: bytes) -> bool:
         """Return whether the group's offset is not before that of a position."""
         found = decode_position(value)

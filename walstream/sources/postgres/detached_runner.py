@@ -16,7 +16,7 @@ import structlog
 from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
 from walstream.kafka.delivered_tails import StreamStart
 from walstream.kafka.registry.stored_schema import SCHEMAS, lent
-from walstream.kafka.transaction_position import REPLAY
+from walstream.kafka.replay_mark import REPLAY
 from walstream.lsn import Lsn, show
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import Position, Sink

@@ -22,8 +22,9 @@ from walstream.kafka.delivery_audit import (
 )
 from walstream.kafka.delivery_era import ERAS, DeliveryEra
 from walstream.kafka.delivery_verdict import Agreement, StreamPlace, worst
+from walstream.kafka.replay_mark import REPLAY, REPLAYS, ReplayMark, joined
 from walstream.kafka.stored_topic import TOPICS, StoredTopic, of_sink
-from walstream.kafka.transaction_position import REPLAY, ReplayMark, TransactionPosition
+from walstream.kafka.transaction_position import TransactionPosition
 from walstream.lsn import NEVER, Lsn
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
@@ -97,6 +98,7 @@ class _Stored:
     origin: str = ""
     epoch: int = 0
     replay: ReplayMark | None = None
+    replays: Mapping[str, ReplayMark] = field(default_factory=dict)  # by sink
 
     @classmethod
     def read(cls, folder: Path) -> "_Stored":
@@ -115,6 +117,7 @@ class _Stored:
                     else "",
                     epoch_of(positions),
                     REPLAY.read(positions),
+                    REPLAYS.read_all(positions),
                 )
         except WalstreamError:
             return cls()
@@ -255,10 +258,10 @@ class _SourceAuditor:
 
     def _replay(self, sink: str, stored: _Stored) -> ReplayMark | None:
         """Return the mark that a position in Kafka has to have."""
+        own = stored
         if self._is_away(sink, stored):
-            away = _Stored.read(folder_of(self._folder, sink)).replay
-            return away or stored.replay
-        return stored.replay
+            own = _Stored.read(folder_of(self._folder, sink))
+        return joined(own.replay or stored.replay, own.replays.get(sink))
 
     def _unnamed(
         self, sink: str, names: Iterable[str], counts: Callable[[str], bool]

@@ -8,8 +8,8 @@ from walstream.kafka.delivery_audit import TopicAudit
 from walstream.kafka.delivery_verdict import Agreement
 from walstream.kafka.position_reader import read_position
 from walstream.kafka.producer_config import client_properties
+from walstream.kafka.replay_mark import ReplayMark
 from walstream.kafka.transaction_position import (
-    ReplayMark,
     TransactionPosition,
     decode_position,
     is_before,

@@ -25,6 +25,7 @@ class Client:
 
     def __init__(self) -> None:
         self.answers: dict[str, int | WalstreamError] = {}
+        self.heard_at = 0.0
 
     def id_of(self, schema: SubjectSchema) -> int:
         answer = self.answers.get(schema.subject, 7)

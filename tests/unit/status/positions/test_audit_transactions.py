@@ -4,7 +4,8 @@ import pytest
 
 from walstream.kafka.delivery_audit import TopicAudit
 from walstream.kafka.delivery_verdict import Agreement
-from walstream.kafka.transaction_position import ReplayMark, TransactionPosition
+from walstream.kafka.replay_mark import ReplayMark
+from walstream.kafka.transaction_position import TransactionPosition
 from walstream.status.positions.audit_transactions import StartPlace, judged
 
 _ORIGIN = "7/shop/0"
@@ -27,7 +28,7 @@ def at(lsn: int, origin: str = _ORIGIN) -> TransactionPosition:
             None,
         ),
         (at(0x60), _PLACE, Agreement.AGREE, "to 0/60 are there", 0x60),
-        (at(0x60, "7/shop/1"), _PLACE, Agreement.FOREIGN, "another history", 0x60),
+        (at(0x60, "8/shop/0"), _PLACE, Agreement.FOREIGN, "another history", 0x60),
         (at(0x1000), _PLACE, Agreement.FOREIGN, "WAL ends before that", 0x1000),
         (
             at(0x60),

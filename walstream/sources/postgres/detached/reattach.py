@@ -9,6 +9,7 @@ from typing import Final
 from walstream.errors import ConfigError, Transient
 from walstream.kafka import delivery_era
 from walstream.kafka.registry.stored_schema import lent
+from walstream.kafka.replay_mark import sink_replay
 from walstream.lsn import Lsn
 from walstream.sources.postgres.detached.detached_sink import (
     BACK,
@@ -89,6 +90,7 @@ class ReattachAttempt:
             with LmdbStore.open_read_only(folder) as theirs:
                 ended = ENDED.read(theirs) if theirs else None
                 eras = delivery_era.of_sink(theirs, self.sink) if theirs else {}
+                replays = sink_replay(theirs, self.sink) if theirs else {}
                 ids = lent(theirs, self.sink, ()) if theirs else {}
             if ended is None or ended.at < self.place:
                 return None  # it died on its way: it is started again
@@ -99,7 +101,7 @@ class ReattachAttempt:
             gone = JOINS.of(self.sink).entry(None)
             over = delivery_era.ended(positions, self.sink)
             # a registry that is away by now does not tell what it told the other one
-            positions.write({**over, **eras, **ids, **back, **gone})
+            positions.write({**over, **eras, **replays, **ids, **back, **gone})
             return ended.at
         finally:
             lock.release()

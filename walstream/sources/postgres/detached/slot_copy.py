@@ -9,6 +9,7 @@ from walstream.config import Config
 from walstream.config.source import slot_copy
 from walstream.errors import Transient
 from walstream.kafka import delivery_era, stored_topic
+from walstream.kafka.replay_mark import sink_replay
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.postgres.publication_memory import PUBLICATIONS
@@ -69,6 +70,7 @@ def make(home: Home, positions: LmdbStore, sink: str, note: DetachedSink) -> Non
     names = [PUBLICATIONS.name, EPOCH.name, *topics]
     documents = {name: positions.read(name) for name in names}
     documents |= delivery_era.of_sink(positions, sink)
+    documents |= sink_replay(positions, sink)
     own = replace(position, resume=note.resume, slot=note.slot)
     folder = folder_of(home.folder, sink)
     discard(folder)
