@@ -153,6 +153,9 @@ class RelayConsumer(SimConsumer):
             return KafkaError(KafkaError.REQUEST_TIMED_OUT, "no answer")
         if self not in group.members:
             return KafkaError(KafkaError.UNKNOWN_MEMBER_ID, "it is no member")
+        if any(Place(one.topic, one.partition) not in self.owned for one in offsets):
+            # on its connection it is in front of what let the partition go
+            return KafkaError(KafkaError.ILLEGAL_GENERATION, "of a generation before")
         for one in offsets:
             if one.topic in self._asked:
                 place = Place(one.topic, one.partition)

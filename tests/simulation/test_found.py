@@ -22,6 +22,19 @@ FOUND: Final = {
         '"faults":[],"kills":[],"freezes":[],'
         '"ddl":[[0.3005,"detach"],[0.9704,"drop and add table"]]}'
     ),
+    # a sink came back while the stream ended: its own worker had sent more than the
+    # position that the stream said it drained at
+    "came back in a drain": (
+        '{"seed":10014677,"commits":[[0.0115,1970650380],[0.1306,2349542351],'
+        "[1.5925,4085162377],[2.3381,2098695559],[3.1399,2693716646],[4.3489,"
+        "761539040],[4.6914,2608681838],[5.3532,264837204],[5.5973,1025519950],"
+        "[6.4329,2839359513],[6.5929,1496186253],[6.8103,1602837036],[7.4439,"
+        "849388845],[9.907,3681916194],[14.3172,594863215],[14.6915,2577031126],"
+        '[15.3421,2939285604],[18.9867,2914108124]],"faults":[[1.3895,'
+        '"narrow topic"],[1.9527,"narrow topic"],[8.1827,"narrow topic"],'
+        '[16.5984,"stop"]],"kills":[282],"freezes":[[186,5.0]],"reads":[[12.0596,'
+        '"public.two"],[14.6477,"public.three"],[16.9041,"public.one"]]}'
+    ),
     # where a relay began was not stored: of a partition that it found empty nobody
     # knew what was deleted before it was read
     "deleted before a first record was relayed": (

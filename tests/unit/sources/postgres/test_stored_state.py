@@ -12,6 +12,11 @@ from walstream.pipeline.ports import Position
 from walstream.pipeline.root_key import ROOTS, RootKeys
 from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
 from walstream.postgres.slot import Slot
+from walstream.sources.postgres.detached.detached_sink import (
+    BACK,
+    DETACHED,
+    DetachedSink,
+)
 from walstream.sources.postgres.stored_state import (
     INTENT,
     SlotIntent,
@@ -92,6 +97,20 @@ def test_a_clean_stop_alone_repeats_nothing(positions: LmdbStore) -> None:
         assert not may_repeat(positions)
     positions.store(replace(POSITION, resume=600))
     assert may_repeat(positions)
+
+
+def test_a_clean_stop_says_nothing_where_a_sink_came_back_meanwhile(
+    positions: LmdbStore,
+) -> None:
+    """Its own worker may have sent more than the stream."""
+    back = DETACHED.of("k").entry(DetachedSink(BACK, "s_k", 0.0, "late", 400))
+    positions.store(POSITION, back)
+    take_unsent(positions, POSITION.resume)
+    drained(positions)
+    assert may_repeat(positions)
+    positions.write(DETACHED.of("k").entry(None))
+    drained(positions)
+    assert not may_repeat(positions)
 
 
 def test_a_clean_stop_before_an_earlier_end_says_nothing_of_what_is_behind(
