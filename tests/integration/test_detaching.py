@@ -130,6 +130,24 @@ def test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair(
     assert walstream.terminate() == 0
 
 
+def test_a_start_names_a_copy_of_which_its_state_does_not_know(
+    database: Database, pair: Pair
+) -> None:
+    """As where an older copy of the state folder was brought back."""
+    database.execute(
+        "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", pair.copy
+    )
+    walstream = pair.walstream.start().streaming()
+    said = walstream.until("a slot keeps WAL for nobody")
+    assert f"walstream slots drop {pair.copy}" in str(said) + walstream.text
+    insert(database, 1, 3)
+    pair.same(3)
+    assert walstream.terminate() == 0
+    done = verb(walstream.configuration, "slots", "drop", pair.copy, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert slots(database) == [walstream.slot]
+
+
 def test_a_detached_sink_outlives_restarts_and_a_reset_drops_its_copy(
     database: Database, pair: Pair
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from tests.simulation.checker import phase_of
 from tests.simulation.ddl import publish_less
 from tests.simulation.installation import PARTITIONS
 from tests.simulation.world import void
@@ -150,6 +151,11 @@ def _bring_back(run: "Run") -> None:
     if run.process.dead:
         run.disk.folders[STATE] = run.yesterday
         run.checker.restored(STATE, run.yesterday)
+        for sink in PARTITIONS:  # as the log says, of sinks that were in the stream
+            if not phase_of(run.yesterday, sink):
+                run.server.slots.pop(f"{_SLOT}_{sink}", None)
+                run.disk.folders.pop(f"{STATE}/away/{sink}", None)
+                run.checker.discarded(f"{STATE}/away/{sink}")
         for _, name in run.schedule.reads:  # what was asked for is forgotten
             run.ask(name)
     else:

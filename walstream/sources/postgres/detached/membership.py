@@ -99,6 +99,15 @@ class SinkMembership:
                 hint="give it another sink; or start from scratch with all of them: "
                 f"walstream positions reset {self._home.source}",
             )
+        for slot in slot_copy.forgotten(self._home, sorted(wanted - set(self._notes))):
+            _log.error(
+                "a slot keeps WAL for nobody: it was a detached sink's, of which this "
+                "state folder does not know",
+                **{
+                    SLOT: slot,
+                    HINT: f"if it is not needed: walstream slots drop {slot}",
+                },
+            )
         return set(self._notes)
 
     def _settle(

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,6 +41,13 @@ class Home:
     def copy_of(self, sink: str) -> str:
         """Name the copy of its slot."""
         return slot_copy(self.slot, sink)
+
+
+def forgotten(home: Home, sinks: Iterable[str]) -> list[str]:
+    """Return the copies of sinks that are in the stream: nobody reads them."""
+    names = [home.copy_of(sink) for sink in sinks]
+    with session(home.dsn) as connection:
+        return [name for name in names if slots.find(connection, name) is not None]
 
 
 def check_free(home: Home, slot: str) -> None:
