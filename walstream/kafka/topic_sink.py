@@ -66,10 +66,7 @@ class TopicSink:
                 return False
             self._forget(set())
             self._outboxes = self._fit.open(self._expected, self._topics.limits)
-        still_ms = self._clock.turn()
-        if still_ms > self._rules.frozen_after_ms and self._outboxes.in_flight:
-            self._outboxes.close()  # before a poll lets librdkafka send more of it
-            raise stood_still(still_ms)
+        self._end_if_frozen(self._outboxes)
         self._look_at_topics(self._outboxes)
         if self._ids is not None:
             self._ids.look()
@@ -78,7 +75,15 @@ class TopicSink:
     def flush(self) -> None:
         """Send what waits for others; not what is held, as `ready` does."""
         if self._outboxes is not None:
+            self._end_if_frozen(self._outboxes)
             self._outboxes.flush()
+
+    def _end_if_frozen(self, outboxes: ProducerPool) -> None:
+        """Raise, and drop what is in flight, where the process stood still."""
+        still_ms = self._clock.turn()
+        if still_ms > self._rules.frozen_after_ms and outboxes.in_flight:
+            outboxes.close()  # before a poll lets librdkafka send more of it
+            raise stood_still(still_ms)
 
     @property
     def name(self) -> str:
