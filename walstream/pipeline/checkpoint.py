@@ -21,7 +21,7 @@ from walstream.pipeline.sent_position import GIVEN, Reach
 from walstream.pipeline.state_document import Entries
 from walstream.telemetry import runtime
 
-_STORE_EVERY_S: Final = 0.02  # transactions delivered meanwhile share one fsync
+_STORE_EVERY_S: Final = 0.05  # transactions delivered meanwhile share one fsync
 _STORE_KEEPALIVE_EVERY_S: Final = 1.0
 
 _log = structlog.get_logger()

@@ -17,6 +17,7 @@ _FEW: Final = 100  # frames: less than that is less than a turn costs
 _LITTLE: Final = 16 << 10  # bytes: more than that in few frames is a busy socket
 _GATHER_S: Final = 0.0005  # in which a busy server fills no socket's buffer
 _FAR_S: Final = 0.0015  # an answer that takes longer comes over a network
+_FAR_ANSWERS: Final = 2  # as long as so many take, few frames gather, or
 _FAR_GATHER_S: Final = 0.004
 
 
@@ -81,7 +82,7 @@ class Pace:
 
         `answer_s` is how soon Kafka answers. Where that is far away, a few frames are
         not read as they come: what arrives meanwhile shares a turn, and comes later by
-        less than an answer takes. The first ones after a silence never wait.
+        two answers' time at most. The first ones after a silence never wait.
         """
         if self._worked:
             self._worked = False
@@ -95,7 +96,7 @@ class Pace:
         timeout_s = self._look_s(now, in_flight) if in_flight else min(IDLE_S, due_s)
         gather_s = 0.0
         if answer_s > _FAR_S:
-            gather_s = min(answer_s, _FAR_GATHER_S)
+            gather_s = min(_FAR_ANSWERS * answer_s, _FAR_GATHER_S)
             timeout_s = max(timeout_s, gather_s)
             gather_s = gather_s - (now - self._had_few_at) if self._had_few else 0.0
         waiting = self._poller()

@@ -208,13 +208,13 @@ def test_transactions_that_come_together_share_a_write() -> None:
         now[0] += 0.01
         checkpointer.advance(3000, 3000)
         assert not checkpointer.busy
-        assert checkpointer.due_s(3000) == pytest.approx(0.01)
-        now[0] = 1000.02
+        assert checkpointer.due_s(3000) == pytest.approx(0.04)
+        now[0] = 1000.05
         checkpointer.advance(4000, 4000)
         assert made.woken.acquire(timeout=10)
         checkpointer.advance(4500, 4000)  # by a keepalive
         assert checkpointer.due_s(4500) == pytest.approx(1.0)
-        now[0] = 1001.02
+        now[0] = 1001.05
         checkpointer.advance(4500, 4000)
         assert made.woken.acquire(timeout=10)
     assert [one.resume for one in positions.stored] == [2000, 4000, 4500]
@@ -225,7 +225,7 @@ def test_what_is_being_written_is_due_when_it_may_be_over() -> None:
     with kept(hold=hold) as made:
         made.checkpointer.advance(2000, 2000)
         assert hold.done.wait(10)
-        assert made.checkpointer.due_s(3000) == pytest.approx(0.02)
+        assert made.checkpointer.due_s(3000) == pytest.approx(0.05)
 
 
 def test_a_failed_write_is_tried_again_each_second_and_told_twice() -> None:
