@@ -385,10 +385,6 @@ DRIVEN_BY = {
         "fault/test_detaching_kills.py: "
         "test_a_sink_that_leaves_and_comes_back_misses_nothing_though_all_are_killed"
     ),
-    "walstream/sources/postgres/detached/slot_copy.py": (
-        "integration/test_detaching.py: "
-        "test_a_detached_sink_outlives_restarts_and_a_reset_drops_its_copy"
-    ),
     "walstream/sources/postgres/detached/source_state.py": (
         "integration/test_detaching.py: "
         "test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on"

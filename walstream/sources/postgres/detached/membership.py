@@ -99,7 +99,12 @@ class SinkMembership:
                 hint="give it another sink; or start from scratch with all of them: "
                 f"walstream positions reset {self._home.source}",
             )
-        for slot in slot_copy.forgotten(self._home, sorted(wanted - set(self._notes))):
+        if len(wanted) > 1:  # else none is ever detached
+            self._say_forgotten(sorted(wanted - set(self._notes)))
+        return set(self._notes)
+
+    def _say_forgotten(self, sinks: Iterable[str]) -> None:
+        for slot in slot_copy.forgotten(self._home, sinks):
             _log.error(
                 "a slot keeps WAL for nobody: it was a detached sink's, of which this "
                 "state folder does not know",
@@ -108,7 +113,6 @@ class SinkMembership:
                     HINT: f"if it is not needed: walstream slots drop {slot}",
                 },
             )
-        return set(self._notes)
 
     def _settle(
         self, sink: str, note: DetachedSink, *, wanted: bool

@@ -44,10 +44,13 @@ class Home:
 
 
 def forgotten(home: Home, sinks: Iterable[str]) -> list[str]:
-    """Return the copies of sinks that are in the stream: nobody reads them."""
-    names = [home.copy_of(sink) for sink in sinks]
+    """Return the copies of sinks that are in the stream, and that nobody reads.
+
+    One that is read is another instance's, which this one may wait for.
+    """
     with session(home.dsn) as connection:
-        return [name for name in names if slots.find(connection, name) is not None]
+        found = [slots.find(connection, home.copy_of(sink)) for sink in sinks]
+    return [one.name for one in found if one is not None and one.active_pid is None]
 
 
 def check_free(home: Home, slot: str) -> None:
