@@ -21,36 +21,16 @@ from walstream.op import Kind
 from walstream.sources.delivery_rules import DeliveryRules
 
 _SEEDS = (26, 28, 29, 101, 102, 148)  # of those that found it
-_SINK = """
-[sinks.{0}]
-kind = "kafka"
-insecure = true
-skip_delivered = SKIP
-delivery = "DELIVERY"
-positions_topic = "POSITIONS"
-on_truncate = "skip"
-topic = ""
-[sinks.{0}.topics]
-{1}
-[sinks.{0}.producer]
-"bootstrap.servers" = "localhost:9092"
-"""
-_TOML = """
-state = "/nowhere/STATE"
-[sources.app]
-kind = "postgres"
-dsn = "postgresql://localhost/app"
-tables = ["public.*"]
-backfill = "BACKFILL"
-on_publication_change = "reread"
-detach_after = "DETACH"
-sinks = ["a", "b"]
-"""
 
 
-def _to_one_topic(*tables: str) -> str:
-    named = (f'"public.{name}" = {{ name = "a.shared" }}' for name in tables)
-    return "\n".join(named)
+def _to_one_topic(text: str, sink: str, *tables: str) -> str:
+    """Return the configuration with some tables of a sink alone, in the topic."""
+    named = ", ".join(f'"public.{one}" = {{ name = "a.shared" }}' for one in tables)
+    route = f'topic = "{sink}.{{schema}}.{{table}}"'
+    assert route in text
+    return text.replace(
+        route, f'on_truncate = "skip"\ntopic = ""\ntopics = {{ {named} }}'
+    )
 
 
 def _expect(self: SinkView, transaction: WalTransaction) -> None:
@@ -70,9 +50,9 @@ def _once(self: Checker, record: Record, name: tuple[int, int], *, same: bool) -
 
 @pytest.fixture(autouse=True)
 def ports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    sinks = _SINK.format("a", _to_one_topic("one"))
-    sinks += _SINK.format("b", _to_one_topic("two", "three"))
-    monkeypatch.setattr(installation, "_TOML", _TOML + sinks)
+    text = _to_one_topic(vars(installation)["_TOML"], "a", "one")
+    text = _to_one_topic(text, "b", "two", "three")
+    monkeypatch.setattr(installation, "_TOML", text)
     monkeypatch.setattr(SinkView, "expect", _expect)
     monkeypatch.setattr(Checker, "_in_order", _once)
     monkeypatch.setattr(Checker, "folded", lambda _self: None)

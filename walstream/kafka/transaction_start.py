@@ -71,8 +71,9 @@ class TransactionStart:
         begin = self._producer.init_transactions
         coordinator.answered("beginning transactions", begin)
         producers = [self._producer, *others]
-        longest_s = plan.timeout_ms / 1000 + _EXPIRY_S
-        still_open = OpenTransactions(producers, self._client, coordinator, longest_s)
+        still_open = OpenTransactions(
+            producers, self._client, coordinator, self._longest_s
+        )
         while True:
             try:
                 # at once: who is stopped in what follows sends nothing again
@@ -88,6 +89,11 @@ class TransactionStart:
             else:
                 self.leaderless = still_open.leaderless
                 return found
+
+    @property
+    def _longest_s(self) -> float:
+        """Seconds until Kafka has aborted what a producer like this one left."""
+        return self._book.plan.timeout_ms / 1000 + _EXPIRY_S
 
     def _end(
         self,
@@ -112,8 +118,7 @@ class TransactionStart:
         One that lives ends in time. Else nobody here can end it, and that sink may have
         nothing more to send: the stream begins at the state folder's position.
         """
-        longest_s = self._book.plan.timeout_ms / 1000 + _EXPIRY_S
-        deadline = runtime.monotonic() + longest_s
+        deadline = runtime.monotonic() + self._longest_s
         while True:
             try:
                 return read_position(*where, is_delivered=self._book.is_delivered)

@@ -19,6 +19,7 @@ _GATHER_S: Final = 0.0005  # in which a busy server fills no socket's buffer
 _FAR_S: Final = 0.0015  # an answer that takes longer comes over a network
 _FAR_ANSWERS: Final = 2  # as long as so many take, few frames gather, or
 _FAR_GATHER_S: Final = 0.004
+_LONG_AGO: Final = float("-inf")
 
 
 class Readable(Protocol):
@@ -38,8 +39,7 @@ class Pace:
         self._sleep = runtime.current().sleep
         self._poller = runtime.current().poller
         self._worked = False  # in the last turn
-        self._had_few = False  # the last turn that took frames
-        self._had_few_at = 0.0
+        self._few_at = _LONG_AGO  # when the last turn that took frames took few
         self._in_flight = 0
         self._progress_at = 0.0
 
@@ -57,8 +57,7 @@ class Pace:
             self._sleep(_GATHER_S)
         rests = few and ended and not self._worked and self._is_drained()
         self._worked = not rests
-        self._had_few = few
-        self._had_few_at = self._monotonic()
+        self._few_at = self._monotonic() if few else _LONG_AGO
         return rests
 
     def _is_drained(self) -> bool:
@@ -94,11 +93,11 @@ class Pace:
             due_s = min(due_s, _ROOM_S)
         now = self._monotonic()
         timeout_s = self._look_s(now, in_flight) if in_flight else min(IDLE_S, due_s)
-        gather_s = 0.0
-        if answer_s > _FAR_S:
-            gather_s = min(_FAR_ANSWERS * answer_s, _FAR_GATHER_S)
-            timeout_s = max(timeout_s, gather_s)
-            gather_s = gather_s - (now - self._had_few_at) if self._had_few else 0.0
+        far_s = (
+            min(_FAR_ANSWERS * answer_s, _FAR_GATHER_S) if answer_s > _FAR_S else 0.0
+        )
+        timeout_s = max(timeout_s, far_s)
+        gather_s = far_s - (now - self._few_at)
         waiting = self._poller()
         waiting.register(waker, select.POLLIN)
         if gather_s > 0.0:
