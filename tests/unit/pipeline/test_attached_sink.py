@@ -1,5 +1,6 @@
 """A sink's transactions: how long the delivered ones took, and what it has seen."""
 
+from tests.support.runtime import altered
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.answer_time import AnswerTime
 from walstream.pipeline.attached_sink import AttachedSink
@@ -9,22 +10,17 @@ from walstream.testing import Delivery, MemorySink
 TABLE = Table("public", "t", ("id",), key=(0,))
 
 
-class Slow(SinkMeter):
-    """Figures of a sink whose transactions take a quarter of a second."""
-
-    def deliver(self, *_transaction: object) -> float:
-        return 0.25
-
-
 def test_how_long_a_delivery_took_is_noted_of_ops_alone() -> None:
     answers, sink = AnswerTime(), MemorySink(delivery=Delivery.ON_COMMAND)
-    attached = AttachedSink(sink, 100, Slow(), answers)
+    with altered(perf_counter=lambda: 10.25):
+        meter = SinkMeter()
+    attached = AttachedSink(sink, 100, meter, answers)
     table = Meter().tables.of("public.t")
     for ops in (0, 1):  # rows of a backfill count none
         transaction = attached.ledger.begin(100 + ops, 0)
         op = ReplicationOp(Kind.INSERT, TABLE, 100 + ops, 0, new=["1"])
         sink.send(op, transaction)
-        transaction.table = table
+        transaction.table, transaction.began = table, 10.0
         attached.ledger.commit(110 + ops, ops)
         sink.deliver(0)
         assert attached.advance() == 110 + ops
