@@ -235,7 +235,7 @@ def test_without_spark_who_is_killed_amid_rows_begins_again(
     with load(database, seed=12) as writing:
         walstream.start()
         reader.until(lambda records: records, 60)
-        (driver,) = walstream.processes("walstream.spark.driver")
+        (driver,) = walstream.drivers()
         assert not walstream.said("backfill ended")
         if who == "all":
             walstream.kill()

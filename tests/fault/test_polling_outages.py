@@ -95,14 +95,14 @@ def test_a_database_that_is_away_is_waited_for_and_a_stop_repeats_nothing(
         assert f"{server.host}:{server.port}" in said["error"]
         assert server.password not in polling.text
 
-        (spark,) = polling.processes("walstream.spark.driver")
+        (spark,) = polling.drivers()
         server.kill()
         wait_until(lambda: state(polling) == "waiting", 30, "it notices")
         time.sleep(away_s)
         server.start()
         write(database, LIMIT + 1, LIMIT + 10)
         reader.count(LIMIT + 10, LONGEST_S)
-        assert polling.processes("walstream.spark.driver") == [spark]
+        assert polling.drivers() == [spark]
 
         write(database, LIMIT + 11, ROWS)
         stop_amid_rows(polling, reader)

@@ -69,7 +69,7 @@ def test_polls_use_the_producers_of_those_before_and_few_rows_no_spark(
             reader.until(lambda records, key=key: len(records) == key, LONG_S)  # type: ignore[misc]
             waits.append(time.monotonic() - began)
         assert keys_of(reader) == list(range(1, POLLS + 1))
-        assert not polled.processes("walstream.spark.driver")
+        assert not polled.drivers()
         median_s = sorted(waits)[POLLS // 2]
         print(f"first row {waits[0]:.3f} s, median {median_s:.3f} s")  # noqa: T201
         assert len(producer_ids(kafka.data, f"{topic_prefix}legacy.few")) == 1
@@ -81,7 +81,7 @@ def test_polls_use_the_producers_of_those_before_and_few_rows_no_spark(
                 with connection:
                     connection.executemany("INSERT INTO many VALUES (?)", keys)
                 reader.count(POLLS + (part + 1) * MANY, LONG_S)
-        assert polled.processes("walstream.spark.driver")
+        assert polled.drivers()
         # one for each of Spark's workers, at most
         assert len(producer_ids(kafka.data, f"{topic_prefix}legacy.many")) <= 2
     assert polled.terminate() == 0

@@ -48,7 +48,7 @@ class Both:
         """Read so many; there is never more than one driver meanwhile."""
 
         def there(records: list[Record]) -> bool:
-            found = self.polled.processes("walstream.spark.driver")
+            found = self.polled.drivers()
             assert len(found) <= 1
             self.drivers.update(one.pid for one in found)
             return len(records) >= wanted

@@ -179,6 +179,14 @@ class Walstream:
         family = psutil.Process(self.pid).children(recursive=True)
         return [one for one in family if any(word in part for part in _command_of(one))]
 
+    def drivers(self) -> list[psutil.Process]:
+        """Find Spark's drivers that run now: children of the supervisor.
+
+        What a driver starts has its command line, too, between its fork and its exec.
+        """
+        children = psutil.Process(self.pid).children()
+        return [one for one in children if "walstream.spark.driver" in _command_of(one)]
+
     def worker_pid(self) -> int:
         """Find the one worker; wait for it where it is being started."""
         found: list[int] = []
