@@ -8,7 +8,7 @@ import pytest
 
 from tests.simulation.real import seeds, servers
 from tests.simulation.real.comparison import Differs
-from tests.simulation.real.lies import KAFKA, POSTGRES, told
+from tests.simulation.real.lies import KAFKA, POSTGRES, TRANSACTIONS, told
 from tests.simulation.real.servers import Broker
 from tests.support.fixtures.server_origin import needs_own_servers
 from walstream.testing.servers import LocalPostgres
@@ -56,6 +56,13 @@ def test_kafka_is_as_the_simulated_one(broker: Broker) -> None:
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(120)
+def test_transactions_are_as_the_simulated_ones(broker: Broker) -> None:
+    for seed in _LONG[:10]:
+        seeds.transactions(broker, seed)
+
+
+@pytest.mark.fault_long
 @pytest.mark.takes(240)
 def test_the_whole_program_has_the_history_of_the_simulation(
     server: LocalPostgres, broker: Broker
@@ -85,6 +92,15 @@ def test_a_wrong_simulation_of_postgres_is_noticed(
 def test_a_wrong_simulation_of_kafka_is_noticed(broker: Broker, lie: str) -> None:
     with told(KAFKA[lie]):
         assert _noticed(lambda seed: seeds.producing(broker, seed))
+
+
+@pytest.mark.fault_long
+@pytest.mark.parametrize("lie", TRANSACTIONS)
+def test_a_wrong_simulation_of_transactions_is_noticed(
+    broker: Broker, lie: str
+) -> None:
+    with told(TRANSACTIONS[lie]):
+        assert _noticed(lambda seed: seeds.transactions(broker, seed))
 
 
 def _noticed(compare: Callable[[int], object]) -> bool:

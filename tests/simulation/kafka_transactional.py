@@ -43,6 +43,8 @@ class SimTransactionalProducer(SimProducer):
         before = self._world.now
         if not self._world.wait(self._all_over, timeout):
             raise KafkaException(KafkaError(_NO_ANSWER, "no answer", retriable=True))
+        if self.fatal is not None:
+            raise KafkaException(self.fatal)
         if self._failed:
             error = KafkaError(_NOT_DELIVERED, "failed", txn_requires_abort=True)
             raise KafkaException(error)

@@ -1,8 +1,9 @@
 """`make simulate REAL=1`: seeds on the simulation and on real servers, for so long.
 
-Each seed has three parts: acts at a PostgreSQL, acts of a producer, and a course of the
-whole program; PostgreSQL is 15 and 18 by turns. A journal keeps each seed that was the
-same, and on which state of the code; the first difference ends the run.
+Each seed has four parts: acts at a PostgreSQL, of a producer, of transactional ones,
+and a course of the whole program; PostgreSQL is 15 and 18 by turns. A journal keeps
+each seed that was the same, and on which state of the code; the first difference ends
+the run.
 """
 
 import argparse
@@ -63,6 +64,7 @@ def _compare(
     parts: dict[str, Callable[[], object]] = {
         f"PostgreSQL {server.version}": lambda: seeds.acts(server, seed),
         "Kafka": lambda: seeds.producing(kafka, seed),
+        "Kafka's transactions": lambda: seeds.transactions(kafka, seed),
         "whole program": lambda: seeds.course(server, kafka, seed),
     }
     for part, compare in parts.items():

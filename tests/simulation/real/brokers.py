@@ -23,6 +23,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from tests.simulation.kafka import LIMIT, QUEUE, SimCluster, SimProducer
 from tests.simulation.kafka_admin import SimAdmin
+from tests.simulation.kafka_transactional import SimTransactionalProducer
+from tests.simulation.kafka_transactions import end_of, readable
 from tests.simulation.world import Violation, World
 from tests.support.deadline import wait_until
 from tests.support.servers.slow_link import SlowLink
@@ -33,9 +35,15 @@ NARROW: Final = 1000  # bytes of a record in a topic of its own
 _FOREVER: Final = 1e9
 _AWAY_S: Final = 1.0
 _READ_S: Final = 30.0
+_COMMITTED: Final = "read_committed"
+_LEVELS: Final = ("read_uncommitted", _COMMITTED)
 # topics by their first letter: one that takes all, one of small records, and one that
 # nobody may write to
 TAKES, SMALL, DENIED = "a", "n", "b"
+EXPIRY_MS: Final = 500  # between a broker's looks for transactions that are too old
+Log = dict[str, list[tuple[int, list[tuple[int, bytes | None]]]]]
+"""What readers of all, and of what is committed, have: by partition the end, and each
+record's offset and value."""
 AUTHORIZER: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -77,6 +85,32 @@ class SimulatedBrokers:
     def lose_answers(self, _producer: Any) -> None:
         """Let requests arrive, and their answers be lost: they are sent again."""
         self.cluster.away_until = self.world.now + 0.3
+
+    def transactional(self, id_: str, lasts_ms: int) -> Any:
+        """Make a producer; one that nobody made before has the id."""
+        given = {"transactional.id": id_, "transaction.timeout.ms": lasts_ms}
+        return SimTransactionalProducer(self.cluster, given)
+
+    def let_expire(self, _topic: str) -> None:
+        """Wait until all that is open there is too old, and over."""
+        self.pause(15.0)  # brokers look every ten seconds
+
+    def log(self, topic: str) -> Log:
+        found = self.cluster.topics[topic]
+
+        def read(committed: bool) -> list[tuple[int, list[tuple[int, bytes | None]]]]:
+            parts = []
+            for number, stored in enumerate(found.partitions):
+                end = end_of(found, number, committed=committed)
+                there = [
+                    (at, stored[at].value)
+                    for at in range(end)
+                    if readable(found, number, at, committed=committed)
+                ]
+                parts.append((end, there))
+            return parts
+
+        return {level: read(level == _COMMITTED) for level in _LEVELS}
 
     def contents(self, topic: str) -> list[list[bytes | None]]:
         parts = self.cluster.topics[topic].partitions
@@ -176,36 +210,69 @@ class RealBrokers:
         wait_until(lambda: self._link.asked > before, 30, "a request is sent")
         self.come_back()
 
+    def transactional(self, id_: str, lasts_ms: int) -> Any:
+        """Make a producer; one that nobody made before has the id."""
+        given = {
+            **producer_properties(self._bootstrap, LIMIT, LIMIT),
+            "transactional.id": id_,
+            "transaction.timeout.ms": lasts_ms,
+            "message.timeout.ms": lasts_ms,
+            "linger.ms": 0,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 50,
+            "retry.backoff.ms": 20,
+            "error_cb": lambda _error: None,
+        }
+        return Producer(given)
+
+    def let_expire(self, topic: str) -> None:
+        """Wait until all that is open there is too old, and over."""
+
+        def over() -> bool:
+            everything, committed = (self._read(topic, level) for level in _LEVELS)
+            return [end for end, _ in everything] == [end for end, _ in committed]
+
+        wait_until(over, _READ_S, "the broker ends a transaction that is too old")
+
+    def log(self, topic: str) -> Log:
+        return {level: self._read(topic, level) for level in _LEVELS}
+
     def contents(self, topic: str) -> list[list[bytes | None]]:
+        values = []
+        for end, records in self._read(topic, _LEVELS[0]):
+            assert [offset for offset, _ in records] == list(range(end))
+            values.append([value for _, value in records])
+        return values
+
+    def _read(
+        self, topic: str, level: str
+    ) -> list[tuple[int, list[tuple[int, bytes | None]]]]:
+        """Read each partition to its end."""
         given = {
             "group.id": "comparison",
+            "isolation.level": level,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 10,  # an end is told when a fetch found nothing
         }
         consumer = Consumer({**self._bootstrap, **given})
+        records: list[list[tuple[int, bytes | None]]] = [[] for _ in range(PARTITIONS)]
+        ends: dict[int, int] = {}
+        deadline = time.monotonic() + _READ_S
         try:
             parts = range(PARTITIONS)
             consumer.assign([TopicPartition(topic, part, 0) for part in parts])
-            return self._read(consumer)
+            while len(ends) < PARTITIONS:
+                assert time.monotonic() < deadline, "the ends are not reached"
+                for message in consumer.consume(100, timeout=0.05):
+                    error, part = message.error(), message.partition() or 0
+                    offset = message.offset() or 0
+                    if error is None:
+                        records[part].append((offset, message.value()))
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        ends[part] = offset
         finally:
             consumer.close()
-
-    @staticmethod
-    def _read(consumer: Consumer) -> list[list[bytes | None]]:
-        """Read each partition to its end."""
-        values: list[list[bytes | None]] = [[] for _ in range(PARTITIONS)]
-        ended: set[int] = set()
-        deadline = time.monotonic() + _READ_S
-        while len(ended) < PARTITIONS:
-            assert time.monotonic() < deadline, "the ends are not reached"
-            for message in consumer.consume(100, timeout=0.05):
-                error, part = message.error(), message.partition() or 0
-                if error is None:
-                    assert message.offset() == len(values[part])
-                    values[part].append(message.value())
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    ended.add(part)
-        return values
+        return [(ends[part], records[part]) for part in parts]
 
 
 Brokers = SimulatedBrokers | RealBrokers

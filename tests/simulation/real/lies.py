@@ -10,6 +10,9 @@ from typing import Any, Final
 
 from tests.simulation import kafka, tables
 from tests.simulation.kafka import QUEUE, SimCluster, SimProducer
+from tests.simulation.kafka_transactional import SimTransactionalProducer
+from tests.simulation.kafka_transactions import TransactionLog
+from tests.simulation.real import brokers
 from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
 from tests.simulation.walsender import SimSlot, SimWalsender
@@ -23,6 +26,9 @@ _relation: Final = SimTable.relation
 _facts: Final = SimTable.facts
 _request: Final = SimProducer._request
 _store: Final = SimProducer._store
+_mark: Final = TransactionLog._mark
+_began: Final = TransactionLog.begin
+_ended: Final = TransactionLog.end
 _encode: Final = testing.encode
 
 
@@ -104,6 +110,45 @@ def _recreated(self: SimCluster, name: str) -> None:
     self.topics[name].number = self._made
 
 
+def _marked_committed(
+    self: TransactionLog, *place: Any, commits: bool, by: Any
+) -> None:
+    del commits
+    _mark(self, *place, commits=True, by=by)
+
+
+def _marked_without_offset(
+    self: TransactionLog, name: str, place: Any, topic: Any, **how: Any
+) -> None:
+    _mark(self, name, place, topic, **how)
+    topic.partitions[place[1]].pop()
+    topic.fates[place[1]].of.pop()
+
+
+def _begun_of_old(self: TransactionLog, name: str, by: Any) -> int | None:
+    epoch = _began(self, name, by)
+    if epoch:
+        self._ids[name].epoch = epoch = 0
+    return epoch
+
+
+def _taken_over_open(self: TransactionLog, name: str, by: Any) -> int | None:
+    if name in self._ids:
+        self._ids[name].current = None
+    return _began(self, name, by)
+
+
+def _ended_committed(
+    self: TransactionLog, name: str, epoch: int, *, commits: bool, by: Any
+) -> object:
+    del commits
+    return _ended(self, name, epoch, commits=True, by=by)
+
+
+def _all_read(topic: Any, number: int, *, committed: bool) -> int:  # noqa: ARG001
+    return len(topic.partitions[number])
+
+
 def _nothing(*_: object) -> None:
     return None
 
@@ -140,6 +185,16 @@ KAFKA: Final[dict[str, Lie]] = {
         "_request",
         _stored_each_time,
     ),
+}
+TRANSACTIONS: Final[dict[str, Lie]] = {
+    "what was aborted is read": (TransactionLog, "_mark", _marked_committed),
+    "an end takes no offset": (TransactionLog, "_mark", _marked_without_offset),
+    "who was taken over goes on": (TransactionLog, "begin", _begun_of_old),
+    "who takes over ends nothing": (TransactionLog, "begin", _taken_over_open),
+    "an abort commits": (TransactionLog, "end", _ended_committed),
+    "what is open is read": (brokers, "end_of", _all_read),
+    "nothing is too old": (TransactionLog, "_expire", _nothing),
+    "a fence is not fatal": (SimTransactionalProducer, "_be_fenced", _nothing),
 }
 
 

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 
 from tests.simulation.real import acts as of_clients
 from tests.simulation.real import producing as of_producers
+from tests.simulation.real import transactions as of_transactions
 from tests.simulation.real.brokers import RealBrokers, SimulatedBrokers
 from tests.simulation.real.comparison import Comparison
 from tests.simulation.real.course import Course
 from tests.simulation.real.producing import Producing, Side
 from tests.simulation.real.servers import Broker, database, programmed
 from tests.simulation.real.simulated import Simulated
+from tests.simulation.real.transactions import Transactions
 from tests.simulation.world import Violation
 from walstream.testing.servers import LocalPostgres
 
@@ -43,6 +45,16 @@ def producing(broker: Broker, seed: int) -> None:
         sides = Side(SimulatedBrokers(seed)), Side(real)
         name = f"{seed}-{secrets.token_hex(3)}"
         Producing(*sides, name).run(of_producers.drawn(seed))
+
+
+def transactions(broker: Broker, seed: int) -> None:
+    """Compare a Kafka's transactions."""
+    with _of(seed):
+        name = f"{seed}-{secrets.token_hex(3)}"
+        real = RealBrokers(broker.link, broker.bootstrap)
+        model = of_transactions.Side(SimulatedBrokers(seed), name)
+        truth = of_transactions.Side(real, name)
+        Transactions(model, truth, name).run(of_transactions.drawn(seed))
 
 
 def course(server: LocalPostgres, broker: Broker, seed: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.simulation.real.brokers import AUTHORIZER, RealBrokers
+from tests.simulation.real.brokers import AUTHORIZER, EXPIRY_MS, RealBrokers
 from tests.simulation.real.course import Course
 from tests.simulation.real.installation import installed
 from tests.simulation.real.postgres import Real
@@ -59,7 +59,11 @@ class Broker:
 @contextmanager
 def broker() -> Iterator[Broker]:
     port = free_port()
-    settings = {**AUTHORIZER, "advertised.listeners": f"PLAINTEXT://{HOST}:{port}"}
+    settings = {
+        **AUTHORIZER,
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(EXPIRY_MS),
+    }
     with BriefKafka(settings=settings) as kafka, SlowLink(kafka.port, port) as link:
         yield Broker(link, f"{HOST}:{port}")
 
