@@ -35,6 +35,16 @@ FOUND: Final = {
         '[16.5984,"stop"]],"kills":[282],"freezes":[[186,5.0]],"reads":[[12.0596,'
         '"public.two"],[14.6477,"public.three"],[16.9041,"public.one"]]}'
     ),
+    # likewise, and the stream had heard nothing for a while: it stopped below
+    "came back ahead of a silent stream": (
+        '{"seed":70015152,"commits":[[1.9958,420429286],[2.7192,2034869596],[2.'
+        "7222,44231320],[3.1311,4223876615],[3.1901,2043235098],[3.9673,1212636"
+        "099],[4.4867,2107990134],[4.6085,400449852],[5.9559,3234509759],[6.467"
+        "1,1604647283],[6.7406,1010041223],[7.6853,3789365198],[8.5584,10780421"
+        "98],[9.3185,4024072718],[9.6268,2240726143],[11.2519,853716289],[11.59"
+        '98,3098135829],[11.6509,3005193399]],"faults":[[6.0736,"slow partition'
+        '"],[9.2595,"silence"],[14.5506,"stop"]],"kills":[],"freezes":[]}'
+    ),
     # where a relay began was not stored: of a partition that it found empty nobody
     # knew what was deleted before it was read
     "deleted before a first record was relayed": (

@@ -14,7 +14,6 @@ from walstream.pipeline.sent_position import GIVEN
 from walstream.pipeline.state_document import StateDocument
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import StoredState
-from walstream.sources.postgres.detached.detached_sink import BACK, DETACHED
 from walstream.state.store import LmdbStore
 from walstream.telemetry.json_types import ShownLsn
 
@@ -51,14 +50,19 @@ _SENT: Final = StateDocument("sent", SentBounds)
 
 
 def drained(positions: LmdbStore) -> None:
-    """Keep that the stream sent nothing beyond its position.
-
-    Not where a sink came back meanwhile: its own worker may have sent more.
-    """
-    came = any(one.phase == BACK for one in DETACHED.read_all(positions).values())
-    if not came and (position := positions.position()) is not None:
+    """Keep that the stream sent nothing beyond its position."""
+    if (position := positions.position()) is not None:
         sent = _SENT.read(positions) or SentBounds()
         positions.write(_SENT.entry(replace(sent, drained=position.resume)))
+
+
+def sent_below(positions: LmdbStore, lsn: Lsn) -> dict[str, object]:
+    """Return the entry to write when a sink comes back, whose worker sent so far.
+
+    It may be beyond where the stream itself stops, and says that it is drained.
+    """
+    sent = _SENT.read(positions) or SentBounds()
+    return _SENT.entry(replace(sent, below=max(sent.below, lsn)))
 
 
 def may_repeat(positions: LmdbStore) -> bool:

@@ -12,16 +12,12 @@ from walstream.pipeline.ports import Position
 from walstream.pipeline.root_key import ROOTS, RootKeys
 from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
 from walstream.postgres.slot import Slot
-from walstream.sources.postgres.detached.detached_sink import (
-    BACK,
-    DETACHED,
-    DetachedSink,
-)
 from walstream.sources.postgres.stored_state import (
     INTENT,
     SlotIntent,
     drained,
     may_repeat,
+    sent_below,
     stored_of,
     take_unsent,
     window,
@@ -99,16 +95,18 @@ def test_a_clean_stop_alone_repeats_nothing(positions: LmdbStore) -> None:
     assert may_repeat(positions)
 
 
-def test_a_clean_stop_says_nothing_where_a_sink_came_back_meanwhile(
+def test_a_clean_stop_before_the_end_of_a_sink_that_came_back_says_nothing(
     positions: LmdbStore,
 ) -> None:
-    """Its own worker may have sent more than the stream."""
-    back = DETACHED.of("k").entry(DetachedSink(BACK, "s_k", 0.0, "late", 400))
-    positions.store(POSITION, back)
+    """Its own worker sent more than the stream."""
+    positions.store(POSITION)
     take_unsent(positions, POSITION.resume)
+    for ended in (900, 700):
+        positions.write(sent_below(positions, ended))
     drained(positions)
     assert may_repeat(positions)
-    positions.write(DETACHED.of("k").entry(None))
+    assert take_unsent(positions, 2000) == 900
+    positions.store(replace(POSITION, resume=900))
     drained(positions)
     assert not may_repeat(positions)
 

@@ -11,6 +11,7 @@ from walstream.kafka import delivery_era
 from walstream.kafka.registry.stored_schema import lent
 from walstream.kafka.replay_mark import sink_replay
 from walstream.lsn import Lsn
+from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.detached.detached_sink import (
     BACK,
     DETACHED,
@@ -100,8 +101,9 @@ class ReattachAttempt:
             back = DETACHED.of(self.sink).entry(note)
             gone = JOINS.of(self.sink).entry(None)
             over = delivery_era.ended(positions, self.sink)
+            sent = stored_state.sent_below(positions, ended.at)
             # a registry that is away by now does not tell what it told the other one
-            positions.write({**over, **eras, **replays, **ids, **back, **gone})
+            positions.write({**over, **eras, **replays, **ids, **sent, **back, **gone})
             return ended.at
         finally:
             lock.release()
