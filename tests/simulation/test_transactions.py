@@ -1,15 +1,17 @@
 """Schedules of transactional delivery: nothing twice, nothing lost, nothing in part."""
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count, islice
+from typing import Any
 
 import pytest
 
 from tests.simulation.faults import TRANSACTION_FAULTS
 from tests.simulation.installation import installed
-from tests.simulation.kafka_transactions import POSITIONS
+from tests.simulation.kafka_transactions import POSITIONS, TransactionLog
 from tests.simulation.run import Run, run
 from tests.simulation.schedule import Schedule
 from walstream.kafka.unmarked_record import UnmarkedRecords
@@ -70,6 +72,40 @@ def test_a_start_waits_for_a_leader_of_the_positions(
         outcome = run(replace(CALM, seed=seed, kills=[150], transactions=steps))
         assert not outcome.violation, seed
         assert not outcome.detached, seed
+
+
+def test_what_is_whole_is_committed_before_one_that_waits_for_a_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Readers of other partitions would have nothing until it is too old, and ends."""
+    place, until = ("a.public.one", 0), 240.0
+    ends: list[tuple[float, bool]] = []  # of sink a's transactions
+
+    def lose(one: Run) -> None:
+        one.cluster.transactions.leaderless[place] = until
+        one.cluster.slow[place] = until
+
+    end = TransactionLog._end
+
+    def note(
+        self: TransactionLog, name: str, one: Any, *, commits: bool, by: Any
+    ) -> None:
+        if "-a-" in name:
+            ends.append((self._world.now, commits))
+        end(self, name, one, commits=commits, by=by)
+
+    monkeypatch.setattr(TransactionLog, "_end", note)
+    monkeypatch.setitem(TRANSACTION_FAULTS, "lose", lose)
+    draw = random.Random(8)  # noqa: S311 - repeatable on purpose
+    commits = [(draw.uniform(0, 200), draw.getrandbits(32)) for _ in range(60)]
+    steps = [*CALM.transactions, (0.3, "lose")]
+    one = Run(
+        replace(CALM, seed=8, commits=sorted(commits), kills=[150], transactions=steps)
+    )
+    one.checker.once = False  # it is detached meanwhile
+    assert not one.run().violation
+    assert [commits for at, commits in ends if at < 100] == [True, True]
+    assert all(commits for _, commits in ends)
 
 
 @pytest.mark.parametrize("fault", TRANSACTION_FAULTS)

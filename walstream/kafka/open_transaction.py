@@ -37,6 +37,9 @@ _POLL_S: Final = 0.1
 _FLUSH_S: Final = 0.5
 _SEND_S: Final = 30.0
 _DOING: Final = "ending an open transaction"
+_SLOW: Final = (
+    "Kafka does not hand over what is open in {}: nothing is sent before it is read"
+)
 _LEFT: Final = "Kafka left a transaction open, which kept readers waiting"
 _log = structlog.get_logger()
 
@@ -175,8 +178,9 @@ class OpenTransactions:
     ) -> dict[Partition, T]:
         """Return what is `told` of each partition, from its records one by one.
 
-        They may be many: they are read for as long as they come, and not kept. Of none
-        it is known where that ends before all are read.
+        They may be many: they are read for as long as they come, and not kept. Raises
+        Transient where they do not come, or that was stopped: of none it is known where
+        it ends before all are read, and what stays open is not to be written behind.
         """
         found: dict[Partition, T] = {}
         if not bounds:
@@ -186,7 +190,7 @@ class OpenTransactions:
             reader.assign({one: where.first for one, where in bounds.items()})
             while not reader.reached(bounds):
                 if self._stopped() or runtime.monotonic() > deadline:
-                    return {}
+                    raise Transient(_SLOW.format(shown(bounds)))
                 for record in reader.poll(_POLL_S):
                     one = Partition(record.topic, record.partition)
                     if record.offset >= bounds[one].end:

@@ -24,7 +24,7 @@ _Where = tuple[ClientProperties, str, bytes, Callable[[], bool]]
 # transaction.abort.timed.out.transaction.cleanup.interval.ms
 _EXPIRY_S: Final = 15.0
 _BRIEFER_S: Final = 1.0
-_KNOWN_S: Final = 5.0  # a position in an open transaction is not known for longer
+_HIDDEN_S: Final = 5.0  # a position in an open transaction is hidden for longer
 _AGAIN_S: Final = 0.5
 _log = structlog.get_logger()
 _BRIEF_S: Final = 3.0  # a position is the last record of a transaction: it ends soon
@@ -46,6 +46,7 @@ class TransactionStart:
         self._given = given
         self._client = client
         self.leaderless: set[Partition] = set()  # nothing is known of what is there
+        self._is_bound = False  # is only a bound known of what was delivered?
 
     def open(
         self,
@@ -76,9 +77,15 @@ class TransactionStart:
         )
         while True:
             try:
-                # at once: who is stopped in what follows sends nothing again
-                unmarked.send_lost(self._producer)
-                found = self._end(still_open, where, written)
+                if not self._is_bound:
+                    # at once: who is stopped in what follows sends nothing again
+                    unmarked.send_lost(self._producer)
+                found = self._position(still_open, where)
+                last = book.covered(found)
+                if self._is_bound:
+                    unmarked.drop_behind(last)
+                    unmarked.send_lost(self._producer)
+                still_open.end_ops(_of_ops(written(), plan.topic), last)
                 unmarked.send_lost(self._producer)
             except WalstreamError as error:
                 # another start would know nothing of what is kept
@@ -95,22 +102,15 @@ class TransactionStart:
         """Seconds until Kafka has aborted what a producer like this one left."""
         return self._book.plan.timeout_ms / 1000 + _EXPIRY_S
 
-    def _end(
-        self,
-        still_open: OpenTransactions,
-        where: _Where,
-        written: Callable[[], Mapping[str, int]],
-    ) -> bytes | None:
-        """End what is open, and return the position."""
+    def _position(self, still_open: OpenTransactions, where: _Where) -> bytes | None:
+        """Return the position, once nothing of this sink's hides it."""
         plan, there = self._book.plan, self._book.is_delivered
         try:
-            found = read_position(*where, _BRIEF_S)
+            return read_position(*where, _BRIEF_S)
         except Transient:
             # else nothing is open there, which costs no question
             still_open.end_position(plan.topic, plan.key, there)
-            found = self._read(where)
-        still_open.end_ops(_of_ops(written(), plan.topic), self._book.covered(found))
-        return found
+            return self._read(where)
 
     def _read(self, where: _Where) -> bytes | None:
         """Return the position, also where another sink's transaction hides it.
@@ -136,16 +136,37 @@ class TransactionStart:
                 return None
 
     def _covered(self, where: _Where) -> Name:
-        """Return up to which op all was delivered before, as far as it is known."""
-        deadline = runtime.monotonic() + _KNOWN_S
+        """Return up to which op all was delivered before, at most.
+
+        Waits for brokers: what is ended before they tell may be lost. Where the last
+        position is in a transaction that is open, it is a bound: what is behind the one
+        before may be delivered or not, which the end of that transaction tells.
+        """
+        began = runtime.monotonic()
+        is_told = self._is_bound = False
         while True:
             try:
                 return self._book.covered(read_position(*where, _BRIEFER_S))
-            except WalstreamError as error:
-                late = runtime.monotonic() > deadline or where[3]()
-                if late or not error.retryable:
-                    return self._book.covered(None)
+            except Transient as error:
+                if where[3]():
+                    raise
+                is_late = runtime.monotonic() > began + _HIDDEN_S
+                if is_late and isinstance(error, PositionHidden):
+                    break
+                if is_late and not is_told:
+                    is_told = True
+                    _log.warning(
+                        "the position in Kafka cannot be read: it is waited for",
+                        **{ERROR: str(error.args[0])},
+                    )
             runtime.sleep(_AGAIN_S)
+        self._is_bound = True
+        return self._book.covered(_as_written(where))
+
+
+def _as_written(where: _Where) -> bytes | None:
+    """Return the last position, committed or not."""
+    return read_position(*where, _BRIEFER_S, is_delivered=lambda _value: True)
 
 
 def _of_ops(written: Mapping[str, int], positions: str) -> dict[str, int]:

@@ -234,9 +234,11 @@ class TransactionalProducer(OrderedProducer):
         batch = self._batch
         if self._opening is not None or self._ending is not None or batch.is_sealed:
             return False
-        if self._leaderless and self._leaderless.has(topic.name, partition):
-            return False
         share = batch.shares.get(transaction)
+        if self._leaderless and self._leaderless.has(topic.name, partition):
+            if share is None and batch.shares and batch.is_whole(self._book):
+                self._turn()  # those before it need not wait for a leader
+            return False
         if share is None:
             if batch.shares:
                 due = self._parts or runtime.monotonic() >= self._due

@@ -60,12 +60,13 @@ class UnmarkedRecords:
         As a rule there are none: an open transaction begins behind the position.
         Brokers that do not answer are waited for: what is ended before they do may be
         lost. Nothing is kept where they refuse to tell, nor of a partition that has no
-        leader for long. Raises Transient where it was stopped.
+        leader for long. Raises Transient where it was stopped, and what `covered` does.
         """
         is_told = False
         while bounds := self._ranges.find(partitions, patient=True):
+            last = covered()
             try:
-                self._kept = self._read(bounds, covered())
+                self._kept = self._read(bounds, last)
             except WalstreamError as error:
                 self._kept = {}
                 if not error.retryable:
@@ -78,6 +79,16 @@ class UnmarkedRecords:
                 is_told = True
             else:
                 return
+
+    def drop_behind(self, last: Name) -> None:
+        """Keep nothing behind this one: it was not delivered, and comes again."""
+        kept: Kept = {}
+        for one, records in self._kept.items():
+            names = (name_of(record) for record in records)
+            behind = (at for at, name in enumerate(names) if name and name > last)
+            if left := records[: next(behind, len(records))]:
+                kept[one] = left
+        self._kept = kept
 
     def send_lost(self, producer: Producer) -> None:
         """Commit again those that cannot be read, though nothing is open before them.

@@ -43,6 +43,7 @@ class Log:
         self.readable: dict[Partition, list[int]] = {ONE: [], TWO: [], TOLD: []}
         self.dead: set[Partition] = set()
         self.record_s = 0.0  # to read one
+        self.holds_back = False  # is nothing handed over?
 
     def put(
         self, place: Partition, owner: str, value: bytes | None, key: bytes | None
@@ -138,7 +139,10 @@ class Reader:
     def reached(self, bounds: Mapping[Partition, OffsetBounds]) -> bool:
         return all(self._from[one] >= where.end for one, where in bounds.items())
 
-    def poll(self, _wait_s: float) -> list[TopicRecord]:
+    def poll(self, wait_s: float) -> list[TopicRecord]:
+        if self._log.holds_back:
+            self._log.sleep(wait_s)
+            return []
         self._log.sleep(self._log.record_s)
         found = [
             record
@@ -300,6 +304,17 @@ def test_one_that_loses_its_leader_meanwhile_keeps_no_other_open(log: Log) -> No
     opened(log).end_ops({"t": 2}, (10, 5))
     assert (ONE, "mine") not in log.open
     assert log.texts(ONE) == [value_of(9), value_of(9)]
+
+
+def test_what_is_not_handed_over_is_not_taken_for_nothing(log: Log) -> None:
+    """What is sent behind it would be there twice."""
+    put(log, ONE, "mine", (12, 0))
+    log.holds_back = True
+    with pytest.raises(Transient, match=r"nothing is sent .*"):
+        opened(log).end_ops({"t": 2}, (10, 5))
+    log.holds_back = False
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert not log.open
 
 
 def test_a_full_queue_is_a_passing_error(log: Log) -> None:

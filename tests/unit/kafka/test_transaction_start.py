@@ -50,6 +50,9 @@ class Unmarked:
     def keep(self, partitions: dict[str, int], covered: Any) -> None:
         Kafka.said.append(("keep", partitions, covered()))
 
+    def drop_behind(self, last: tuple[int, int]) -> None:
+        Kafka.said.append(("drop", last))
+
     def send_lost(self, _producer: object) -> None:
         Kafka.said.append("send lost")
 
@@ -135,11 +138,12 @@ def test_what_is_kept_is_not_lost_with_a_look_that_fails(
             start.open(lambda: {"t": 2}, TransactionCoordinator("kafka"))
 
 
-def test_a_position_that_is_not_told_for_now_is_asked_for_again(
+def test_a_position_that_is_not_told_for_now_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, started: list[Any]
 ) -> None:
-    """What it covers is to be kept; after a while the state folder's has to do."""
-    now, silent = [0.0], [4]
+    """What it covers is to be kept before it is ended; but nobody waits who stops."""
+    now, silent = [0.0], [1000]
+    coordinator = TransactionCoordinator("kafka")
 
     def read(*_: object, **__: object) -> bytes:
         if "fence mine" not in started and silent[0]:
@@ -149,16 +153,50 @@ def test_a_position_that_is_not_told_for_now_is_asked_for_again(
 
     def sleep(wait_s: float) -> None:
         now[0] += wait_s
+        if now[0] > 900:
+            coordinator.cease()
 
     monkeypatch.setattr(transaction_start, "read_position", read)
     parts: Any = Kafka(), Book(repeats=True), {}, {}
     with altered(monotonic=lambda: now[0], sleep=sleep):
-        for told in ((7, 0), (5, -1)):
-            start = TransactionStart(*parts)
-            start.open(lambda: {"t": 2}, TransactionCoordinator("kafka"))
-            assert started[0] == ("keep", {"t": 2}, told)
-            started.clear()
-            silent[0] = 1000
+        TransactionStart(*parts).open(lambda: {"t": 2}, coordinator)
+        assert started[0] == ("keep", {"t": 2}, (7, 0))
+        assert now[0] == 500
+        started.clear()
+        silent[0] = 10_000
+        with pytest.raises(Transient, match="no answer"):
+            TransactionStart(*parts).open(lambda: {"t": 2}, coordinator)
+    assert not started  # nobody is fenced
+
+
+def test_what_a_hidden_position_covers_is_kept_until_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, started: list[Any]
+) -> None:
+    """Whether its transaction was committed shows when it is ended."""
+    now = [0.0]
+
+    def read(*_: object, is_delivered: Any = None) -> bytes:
+        if "fence mine" in started:
+            return b"before"
+        if is_delivered is not None and is_delivered(b"last"):
+            return b"last"  # as it was written
+        now[0] += 1.0
+        raise PositionHidden("it does not come to its end")
+
+    monkeypatch.setattr(transaction_start, "read_position", read)
+    parts: Any = Kafka(), Book(repeats=True), {}, {}
+    with altered(monotonic=lambda: now[0], sleep=lambda _: None):
+        start = TransactionStart(*parts)
+        start.open(lambda: {"t": 2}, TransactionCoordinator("kafka"))
+    assert started == [
+        ("keep", {"t": 2}, (7, 0)),
+        "fence other",
+        "fence mine",
+        ("drop", (5, -1)),
+        "send lost",
+        ("end", {"t": 2}, (5, -1)),
+        "send lost",
+    ]
 
 
 def test_a_position_that_another_sink_hides_is_given_up_in_time(

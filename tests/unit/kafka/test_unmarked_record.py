@@ -177,6 +177,17 @@ def test_of_what_was_committed_in_part_the_rest_is_sent_again(kafka: Kafka) -> N
     assert sent_of(made, Sender()) == expected
 
 
+def test_what_turns_out_not_to_be_delivered_is_not_sent(kafka: Kafka) -> None:
+    """Its stream sends it: the transaction that told the position was aborted."""
+    made = begun(kafka)
+    made.drop_behind((10, 4))
+    kafka.open, kafka.aborted = {}, {ONE: range(5), TWO: range(1)}
+    assert sent_of(made, Sender()) == [("t", 0, value_of(9, 0), b"k")]
+    made = begun(kafka)
+    made.drop_behind((8, 0))
+    assert not made.are_kept
+
+
 def test_what_is_still_open_is_let_be(kafka: Kafka) -> None:
     assert not sent_of(begun(kafka), Sender())
 
