@@ -135,10 +135,40 @@ def test_one_that_is_frozen_loses_the_slot_and_ends_when_it_goes_on(pair: Pair) 
         pair.second.until("streaming", _TIMEOUT_S + 30)
         load.wait_for_more(100)
         group(pair.first, signal.SIGCONT)
-        # that it was frozen it says only if records were under way
         pair.first.ends_with(3, "another instance reads it now")
         load.wait_for_more(50)
     pair.settle()  # its order is not claimed: old records may have come behind newer
+
+
+def test_one_that_is_frozen_while_idle_sends_nothing_that_it_had_not_read(
+    pair: Pair,
+) -> None:
+    """The walsender went on to fill its connection."""
+    update = "UPDATE load SET n = {} WHERE id <= 20"
+    pair.database.execute(
+        "INSERT INTO load SELECT i, 0, 'x' FROM generate_series(1, 20) i"
+    )
+    pair.reader.until(lambda records: distinct(20, records))
+    ((written,),) = pair.database.fetch("SELECT pg_current_wal_lsn()")
+    confirmed = (
+        "SELECT 1 FROM pg_replication_slots"
+        " WHERE active AND confirmed_flush_lsn >= %s::pg_lsn"
+    )
+    wait_until(
+        lambda: pair.database.fetch(confirmed, written), 30, "nothing is under way"
+    )
+    group(pair.first, signal.SIGSTOP)
+    assert is_stopped(pair.first)
+    for number in range(50):
+        pair.database.execute(update.format(number))
+    pair.second.until("streaming", _TIMEOUT_S + 30)
+    pair.database.execute(update.format(1000))
+    pair.settle()
+    assert behind(pair.reader.records)[0] == 0
+    group(pair.first, signal.SIGCONT)
+    pair.first.ends_with(3, "another instance reads it now")
+    assert behind(pair.reader.read())[0] == 0
+    assert pair.first.said("was frozen for")
 
 
 def test_one_that_is_frozen_writes_nothing_behind_its_successor(

@@ -90,9 +90,9 @@ def stood_still(still_ms: int) -> Restart:
     """Return the error of a process that was frozen for this long.
 
     Another instance may continue from the position by then: records in flight were
-    purged, and are sent again if they were not yet.
+    purged, what was read before is not sent, and all is sent again if it was not yet.
     """
     return Restart(
-        f"this process was frozen for {still_ms / 1000:.0f} s: records in flight to "
-        "Kafka are dropped and sent again from the position"
+        f"this process was frozen for {still_ms / 1000:.0f} s: what it read before is "
+        "dropped, and comes again from the position"
     )

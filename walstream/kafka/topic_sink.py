@@ -79,9 +79,12 @@ class TopicSink:
             self._outboxes.flush()
 
     def _end_if_frozen(self, outboxes: ProducerPool) -> None:
-        """Raise, and drop what is in flight, where the process stood still."""
+        """Raise, and drop what is in flight, where the process stood still.
+
+        Also where nothing is: what its connection still holds would come next.
+        """
         still_ms = self._clock.turn()
-        if still_ms > self._rules.frozen_after_ms and outboxes.in_flight:
+        if still_ms > self._rules.frozen_after_ms:
             outboxes.close()  # before a poll lets librdkafka send more of it
             raise stood_still(still_ms)
 

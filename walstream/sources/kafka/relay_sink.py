@@ -128,8 +128,9 @@ class RelaySink:
             else:
                 return False
         still_ms = self._clock.turn()
-        if still_ms > self._leash.frozen_after_ms and self._outbox.in_flight:
-            # the group may have given the partitions to another member meanwhile
+        if still_ms > self._leash.frozen_after_ms:
+            # the group may have given the partitions to another member meanwhile, and
+            # what was fetched before would come next
             self._outbox.close(0.0)  # before a poll lets librdkafka send more of it
             raise stood_still(still_ms)
         room = self._outbox.serve()
