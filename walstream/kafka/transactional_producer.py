@@ -63,8 +63,7 @@ class TransactionalProducer(OrderedProducer):
         self._plan = plan = book.plan
         super().__init__(sink, properties, meter, hurries=hurries)
         self._sink = sink
-        self._given = given
-        self._client = client
+        self._clients = given, client
         self._book = book
         self._positions = positions
         self._written = written
@@ -96,7 +95,7 @@ class TransactionalProducer(OrderedProducer):
         return made
 
     def _open(self) -> bytes | None:
-        start = TransactionStart(self._kafka, self._book, self._given, self._client)
+        start = TransactionStart(self._kafka, self._book, *self._clients)
         found = start.open(self._written, self._coordinator)
         kafka, submit = self._kafka, self._waiter.submit
         self._leaderless = LeaderlessPartitions(start.leaderless, kafka, submit)
@@ -270,6 +269,7 @@ class TransactionalProducer(OrderedProducer):
         except KafkaException as error:
             self.fail(failure(error.args[0], "beginning a transaction"))
             return False
+        self._flushes.begin()
         batch.began = runtime.monotonic()
         self._callback = partial(self.hear, batch)
         return True

@@ -178,6 +178,7 @@ class Fanout:
     def flush(self) -> None:
         """Send what waits for others in any sink: none came."""
         for lane in self._lanes:
+            lane.meter.turn()  # what is delivered meanwhile is so by now
             try:
                 flush(lane.sink)
             except WalstreamError as error:

@@ -59,6 +59,11 @@ class LimitedSource:
         """Whether nothing waits here, nor in the slot's connection."""
         return not self._frames and self._source.drained
 
+    @property
+    def holds(self) -> bool:
+        """Whether frames wait here for the limit."""
+        return bool(self._frames)
+
     def read(self, limit: int) -> Sequence[bytes]:
         """Return frames that pass; none while the limit holds. Raises as a slot."""
         if not self._frames:

@@ -171,7 +171,9 @@ class Pipeline:
             self._source.still_paused()
         if worked:
             frames = () if self._old_rows.moved else self._frames
-            if not self._pace.go_on(frames, ended=reading):
+            # rows of before may be let in where the stream is now
+            ended = reading and not self._old_rows.open
+            if not self._pace.go_on(frames, ended=ended):
                 return
             self.fanout.flush()
         self._rest(waker, readable=reading, room=room)

@@ -87,12 +87,15 @@ class Pace:
             self._worked = False
             return
         held_s = self._limit.wait_s if self._limit is not None else 0.0
+        if readable and not held_s and getattr(self._source, "holds", False):
+            return  # the hold has just ended, and no socket tells of what it held
         if held_s:
             due_s = min(due_s, held_s)
         if not room:
             due_s = min(due_s, _ROOM_S)
         now = self._monotonic()
-        timeout_s = self._look_s(now, in_flight) if in_flight else min(IDLE_S, due_s)
+        look_s = self._look_s(now, in_flight)
+        timeout_s = look_s if in_flight else min(IDLE_S, due_s)
         far_s = (
             min(_FAR_ANSWERS * answer_s, _FAR_GATHER_S) if answer_s > _FAR_S else 0.0
         )

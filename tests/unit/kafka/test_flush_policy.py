@@ -39,6 +39,25 @@ def test_a_backlog_fills_its_batches() -> None:
     assert made.is_due(1.1, quiet=True)
 
 
+def test_the_first_of_a_transaction_is_flushed_again_soon() -> None:
+    """Its coordinator is told of each partition before a broker is sent anything."""
+    made = policy(1)
+    made.begin()
+    made.flush(1.0)
+    found = []
+    for at_ms in range(60):
+        now = 1.0 + at_ms / 1000 + 1e-6
+        if made.is_due(now, quiet=True):
+            made.flush(now)
+            found.append(at_ms)
+    assert found == [2, 6, 14, 30, 50]
+    made.reported = 1
+    made.sent = 2
+    made.flush(2.0)
+    made.begin()
+    assert made.is_due(2.0021, quiet=True)
+
+
 def test_nothing_is_flushed_before_the_last_is_answered_or_late() -> None:
     made = policy(10)
     made.flush(1.0)

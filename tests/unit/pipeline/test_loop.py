@@ -15,6 +15,7 @@ from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.ledger import Shares
 from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.pacing import Pace
 from walstream.pipeline.pgoutput import (
     Begin,
     Column,
@@ -703,6 +704,37 @@ def test_a_sink_is_flushed_where_the_source_has_no_more() -> None:
         assert sink.flushes
     finally:
         live.finish()
+
+
+def test_the_stream_does_not_rest_where_rows_of_before_may_go_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The keepalive that lets them in is read behind where they were asked for."""
+    events: list[object] = []
+    rest = Pace.rest
+
+    def resting(pace: Pace, *given: Any, **named: Any) -> None:
+        events.append("rest")
+        rest(pace, *given, **named)
+
+    class Asked(OldRows):
+        def rows(
+            self, place: int, known: Callable[[Table], bool]
+        ) -> list[ReplicationOp]:
+            events.append(place)
+            return super().rows(place, known)
+
+    monkeypatch.setattr(Pace, "rest", resting)
+    sink, source = MemorySink(), MemorySource()
+    source.drained = True
+    live = Running(source, sink)
+    live.pipeline.let_in(lambda: Asked(1100, "7"))
+    live.start()
+    live.until(lambda: "rest" in events, "it rests")
+    source.feed(keepalive(1200))
+    live.until(lambda: len(sink.delivered) == 1, "the row is there")
+    assert live.finish()
+    assert events[events.index(1200) - 1] != "rest"
 
 
 def test_what_a_flush_raises_ends_the_stream() -> None:

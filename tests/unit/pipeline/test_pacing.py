@@ -18,6 +18,7 @@ class Pipe:
     def __init__(self) -> None:
         self.out, self.into = os.pipe()
         self.drained = False
+        self.holds = False
 
     def fileno(self) -> int:
         return self.out
@@ -160,6 +161,27 @@ def test_room_that_is_missing_is_looked_for_often(
 ) -> None:
     Pace(pipe).rest(Waker(), readable=False, in_flight=0, due_s=9.0, room=False)
     assert waits == [10.0]
+
+
+def test_one_record_at_a_time_is_no_stuck_kafka(pipe: Pipe, waits: list[float]) -> None:
+    now = [100.0]
+    with altered(monotonic=lambda: now[0]):
+        pace = Pace(pipe)
+    rest(pace, in_flight=1)
+    rest(pace, in_flight=0)  # it was delivered
+    now[0] += 10
+    rest(pace, in_flight=1)  # the next one, after a silence
+    assert waits[-1] == 1.0, "looks for its delivery each ms"
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_frames_that_a_hold_lets_go_are_not_slept_over(
+    pipe: Pipe, waits: list[float], *, readable: bool
+) -> None:
+    """Nor does it spin on them where none may be read."""
+    pipe.holds = True
+    Pace(pipe).rest(Waker(), readable=readable, in_flight=0, due_s=9.0)
+    assert waits == ([] if readable else [IDLE_S * 1000])
 
 
 FEW = [b"x"] * 3

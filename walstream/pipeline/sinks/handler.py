@@ -109,6 +109,12 @@ class HandlerSink(FrontSink):
             self._handle(self._clock() + _TURN_S)
         return self._has_room
 
+    def flush(self) -> None:
+        """Handle what is due, and send it: nothing else came."""
+        if self._batch and self._due():
+            self._handle(self._clock() + _TURN_S)
+        super().flush()
+
     @property
     def _has_room(self) -> bool:
         return not (self._again_at or self._is_full)

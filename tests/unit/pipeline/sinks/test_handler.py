@@ -33,10 +33,14 @@ class Target:
         self.room = True
         self.sent: list[object] = []
         self.closed = False
+        self.flushed = False
         self.refused = ""
 
     def ready(self) -> bool:
         return self.room
+
+    def flush(self) -> None:
+        self.flushed = True
 
     def knows(self, table: Table) -> bool:
         return table is TABLE
@@ -122,6 +126,22 @@ def test_what_a_turn_carries_is_handled_in_the_next() -> None:
     assert rig.target.sent == ["a", (b"k", b"v", 1), "b"]
     assert rig.transaction.undelivered == 3  # what the target has not delivered
     assert rig.sink.in_flight == 0
+
+
+def test_what_a_turn_carries_is_handled_where_nothing_else_came() -> None:
+    """The loop flushes then, and rests: its next turn may be far."""
+    rig = Rig()
+    rig.send("a", "record")
+    rig.sink.flush()
+    assert rig.target.sent == ["a", (b"k", b"v", 1)]
+    assert rig.target.flushed
+    rig = Rig(Batching(interval_s=5.0))
+    rig.send("a")
+    rig.sink.flush()
+    assert rig.target.sent == []
+    rig.now = 5.0
+    rig.sink.flush()
+    assert rig.target.sent == ["a"]
 
 
 def message(content: bytes) -> MessageOp:
