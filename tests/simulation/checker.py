@@ -65,7 +65,8 @@ class Checker:
         self._below: dict[str, Lsn] = {}  # no commit from here on was sent, by the disk
         self._checked: dict[str, tuple[Lsn, Collection[str]]] = {}
         self._away: set[str] = set()  # sinks of which a worker of their own has care
-        self.sent: Lsn = 0  # the greatest commit of which Kafka has something
+        # the greatest commit of which Kafka has something, by sink
+        self._sent = dict.fromkeys(PARTITIONS, 0)
         self.records = 0
         self.repeated = 0
         self.once = False  # may no record come again?
@@ -74,7 +75,7 @@ class Checker:
         self._promised: dict[tuple[tuple[str, int], Name], Process | None] = {}
         self.excused = False  # something of it was lost where the docs say so
         self._lost: set[Lsn] = set()  # commits of which a failover knows nothing
-        self.readers_have = False  # some of those
+        self.readers_have: set[str] = set()  # of these sinks, some of those
         self._left: Lsn = 0  # where the last timeline was left
         server.lost = self.lose
         server.committed = self.committed
@@ -103,7 +104,7 @@ class Checker:
             del sink.lacks[at:]
             sink.front = min(sink.front, at)
         self._ends = {one for one in self._ends if one <= left}
-        self.readers_have |= self.sent >= left
+        self.readers_have |= {name for name, sent in self._sent.items() if sent >= left}
 
     def decided(self, transaction: KafkaTransaction) -> None:
         """Count what a coordinator committed: readers will have it."""
@@ -116,9 +117,9 @@ class Checker:
             self._promised[(record.topic, record.partition), name] = None
             at = bisect_left(self._lsns, lsn)
             if lsn in self._lost:
-                self.readers_have = True
+                self.readers_have.add(record.topic[0])
             elif not document.get("snapshot") and self._lsns[at : at + 1] == [lsn]:
-                self.sent = max(self.sent, lsn)
+                self._note_sent(record, lsn)
                 lacks = self.sinks[record.topic[0]].lacks[at]
                 lacks -= {(seq_id, -1), (seq_id, record.partition)}
                 told.add((at, record.topic[0]))
@@ -172,10 +173,11 @@ class Checker:
         lsn, seq_id = name = document["lsn"], document["seq_id"]
         self._promised.pop(((record.topic, record.partition), name), None)
         if lsn in self._lost:
-            self.readers_have = True  # it was on its way
+            self.readers_have.add(record.topic[0])  # it was on its way
             return
         # a chunk of a table may still be on its way, at a place that is no commit's
-        if self.readers_have and lsn >= self._left and not document.get("snapshot"):
+        lost = record.topic[0] in self.readers_have
+        if lost and lsn >= self._left and not document.get("snapshot"):
             raise Violation(f"it sends {name}, though readers have what is lost")
         first = bool(document.get("snapshot")) and seq_id >> CHUNK_BITS < FIRST_CHUNK
         if first:  # of the first backfill, before the stream
@@ -184,7 +186,7 @@ class Checker:
         if lsn >= max(self._below.values(), default=0):
             raise Violation(f"{show(lsn)} was sent before that was noted on disk")
         self.records += 1
-        self.sent = max(self.sent, lsn)
+        self._note_sent(record, lsn)
         if document.get("snapshot"):
             self._inserted((record.topic, record.partition), name)
             return
@@ -196,6 +198,15 @@ class Checker:
         lacks = self.sinks[record.topic[0]].lacks[at]
         lacks.discard((seq_id, -1))
         lacks.discard((seq_id, record.partition))
+
+    @property
+    def sent(self) -> Lsn:
+        """Return the greatest commit of which Kafka has something."""
+        return max(self._sent.values())
+
+    def _note_sent(self, record: Record, lsn: Lsn) -> None:
+        sink = record.topic[0]
+        self._sent[sink] = max(self._sent[sink], lsn)
 
     def _inserted(self, place: tuple[str, int], name: Name) -> None:
         """See that an old row stands behind all that is older."""
