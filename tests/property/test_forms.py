@@ -1,13 +1,13 @@
 """The compiled hot path does, byte for byte, what its Python source does.
 
 Also on bytes that no server sends. The compiled form then passes the tests of the
-modules that it is made of.
+modules that it is made of, and some on servers.
 """
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,11 @@ OWN = [
     *("unit/records", "unit/formats", "unit/kafka/test_topic.py"),
     *("unit/kafka/test_sink.py", "unit/telemetry/test_meter.py", "unit/test_op.py"),
     "unit/test_row.py",
+]
+SERVED = [
+    *("integration/test_backfill.py", "integration/test_polling_beside.py"),
+    *("integration/test_polled_small.py", "integration/test_transactional.py"),
+    "integration/test_chaining.py",
 ]
 unhurried = settings(
     max_examples=200,
@@ -154,11 +159,23 @@ def test_values_are_written_alike_as_debezium_does(
 
 @pytest.mark.fault_long
 def test_the_compiled_form_passes_the_tests_of_its_sources(folder: Path) -> None:
+    passes(folder, OWN)
+
+
+@pytest.mark.fault_long
+@pytest.mark.takes(120)
+def test_the_compiled_form_streams_backfills_and_polls(folder: Path) -> None:
+    """On servers, with modules that are not compiled: they may not fit together."""
+    passes(folder, SERVED)
+
+
+def passes(folder: Path, tests: Sequence[str]) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *("-o", "pythonpath=", "-c", ROOT / "pyproject.toml", "--rootdir", ROOT),
-            *(ROOT / "tests" / name for name in OWN),
+            *("-m", "not fault_long"),
+            *(ROOT / "tests" / name for name in tests),
         ],
         cwd=folder,  # where Python looks first
         env=environment(folder, pure=False),

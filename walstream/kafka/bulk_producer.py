@@ -21,6 +21,7 @@ from walstream.kafka.binding_producer import BindingProducer
 from walstream.kafka.errors import failure, unplaced
 from walstream.kafka.native_producer import NativeProducer, native_producer
 from walstream.kafka.oauth_token import prepared
+from walstream.kafka.partition_count import PartitionCount
 from walstream.kafka.warmup import acquaint
 from walstream.pipeline.ledger import Counted
 
@@ -42,16 +43,6 @@ class _Placed(Protocol):
     """Message or count, with the offset of a record that was delivered."""
 
     def offset(self) -> int | None: ...
-
-
-class _Partition(Counted):
-    """Records of one partition; -1: those of other topics."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +80,7 @@ class BulkProducer:
         self.produce = self._produce()
 
     def _callback(self, partition: int) -> object:
-        return self._client.callback(_Partition(partition), self)
+        return self._client.callback(PartitionCount(partition), self)
 
     def _produce(self) -> Callable[[str, bytes, bytes | None, int, Any], None]:
         """Return what sends a record that is not the first of its partition."""
@@ -195,7 +186,7 @@ class BulkProducer:
     ) -> None:
         """Count what is delivered; after the first in a partition others may follow."""
         self._delivered += records
-        number = transaction.number if isinstance(transaction, _Partition) else -1
+        number = transaction.number if isinstance(transaction, PartitionCount) else -1
         if number in self._proving and self._failed is None:
             self.reports[number] = self._proving.pop(number)
         # of many together the callback itself knows the last one
