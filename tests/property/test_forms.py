@@ -42,8 +42,8 @@ OWN = [
 ]
 SERVED = [
     *("integration/test_backfill.py", "integration/test_polling_beside.py"),
-    *("integration/test_polled_small.py", "integration/test_transactional.py"),
-    "integration/test_chaining.py",
+    "integration/test_polled_small.py",
+    "integration/test_transactional.py::test_a_position_tells_the_last_transaction",
 ]
 unhurried = settings(
     max_examples=200,

@@ -69,7 +69,8 @@ DRIVEN_BY = {
         "test_rights_of_transactions_are_granted_as_printed"
     ),
     "walstream/kafka/partition_count.py": (
-        "unit/kafka/test_bulk_producer.py: test_the_first_record_in_a_partition_is_acknowledged_alone"
+        "unit/kafka/test_bulk_producer.py: "
+        "test_the_first_record_in_a_partition_is_acknowledged_alone"
     ),
     "walstream/kafka/topic_sink.py": (
         "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
