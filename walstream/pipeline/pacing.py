@@ -18,7 +18,7 @@ _LITTLE: Final = 16 << 10  # bytes: more than that in few frames is a busy socke
 _GATHER_S: Final = 0.0005  # in which a busy server fills no socket's buffer
 _FAR_S: Final = 0.0015  # an answer that takes longer comes over a network
 _FAR_ANSWERS: Final = 2  # as long as so many take, few frames gather, or
-_FAR_GATHER_S: Final = 0.004
+_FAR_GATHER_S: Final = 0.005
 _LONG_AGO: Final = float("-inf")
 
 
