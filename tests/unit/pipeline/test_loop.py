@@ -1,5 +1,6 @@
 """The loop, driven in memory: delivered, then stored, then confirmed."""
 
+import select
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.deadline import wait_until
+from tests.support.runtime import altered
 from walstream.errors import StateDamaged, Transient, WalstreamError
 from walstream.formats.column_type import ARRAY
 from walstream.lsn import NEVER
@@ -15,7 +17,6 @@ from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.ledger import Shares
 from walstream.pipeline.loop import Pipeline
-from walstream.pipeline.pacing import Pace
 from walstream.pipeline.pgoutput import (
     Begin,
     Column,
@@ -706,16 +707,18 @@ def test_a_sink_is_flushed_where_the_source_has_no_more() -> None:
         live.finish()
 
 
-def test_the_stream_does_not_rest_where_rows_of_before_may_go_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_stream_does_not_rest_where_rows_of_before_may_go_in() -> None:
     """The keepalive that lets them in is read behind where they were asked for."""
     events: list[object] = []
-    rest = Pace.rest
 
-    def resting(pace: Pace, *given: Any, **named: Any) -> None:
-        events.append("rest")
-        rest(pace, *given, **named)
+    class Poll:
+        def __init__(self) -> None:
+            self._real = select.poll()
+            self.register = self._real.register
+
+        def poll(self, timeout_ms: float) -> list[tuple[int, int]]:
+            events.append("rest")
+            return self._real.poll(timeout_ms)
 
     class Asked(OldRows):
         def rows(
@@ -724,10 +727,10 @@ def test_the_stream_does_not_rest_where_rows_of_before_may_go_in(
             events.append(place)
             return super().rows(place, known)
 
-    monkeypatch.setattr(Pace, "rest", resting)
     sink, source = MemorySink(), MemorySource()
     source.drained = True
-    live = Running(source, sink)
+    with altered(poller=Poll):
+        live = Running(source, sink)
     live.pipeline.let_in(lambda: Asked(1100, "7"))
     live.start()
     live.until(lambda: "rest" in events, "it rests")
