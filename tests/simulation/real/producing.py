@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from tests.simulation.kafka import QUEUE
 from tests.simulation.real.brokers import DENIED, PARTITIONS, SMALL, TAKES, Brokers
-from tests.simulation.real.comparison import Differs, difference
+from tests.simulation.real.pair import ComparedPair
 
 _KINDS: Final = {
     "send": 6,
@@ -92,42 +92,19 @@ class Side:
 
 
 @dataclass
-class Producing:
+class Producing(ComparedPair[Side]):
     """The same acts on both; each ends with all that was heard, and what is there."""
-
-    model: Side
-    truth: Side
-    name: str  # of its topics, apart from all others
-    done: list[str] = field(default_factory=list)
-    _sent: int = 0
 
     def __post_init__(self) -> None:
         self._topics = [f"{letter}.{self.name}" for letter in (TAKES, SMALL, DENIED)]
         for topic in self._topics:
             self._both(lambda side, topic=topic: side.brokers.create(topic))  # type: ignore[misc]
 
-    def run(self, acts: list[tuple[str, int]]) -> None:
-        """Do them all. Raises Differs at the first difference."""
-        for kind, number in acts:
-            self.done.append(f"{kind} {number}")
-            draw = random.Random(number)  # noqa: S311 - repeatable
-            getattr(self, f"_{kind.replace(' ', '_')}")(draw)
-            self._compare()
-
-    def _both(self, act: Callable[[Side], object]) -> None:
-        for side in (self.model, self.truth):
-            act(side)
-
     def _compare(self) -> None:
         self._same("told", *(side.told for side in (self.model, self.truth)))
         for topic in self._topics:
             there = [s.brokers.contents(topic) for s in (self.model, self.truth)]
             self._same(topic, *there)
-
-    def _same(self, what: str, model: object, truth: object) -> None:
-        if model != truth:
-            done = "\n  ".join(self.done)
-            raise Differs(f"{what}\n{difference(model, truth)}\nafter\n  {done}")
 
     def _records(
         self, draw: random.Random, most: int = QUEUE

@@ -8,7 +8,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from tests.simulation.real.brokers import PARTITIONS, TAKES, Brokers, Log
-from tests.simulation.real.comparison import Differs, difference
+from tests.simulation.real.pair import ComparedPair
 from tests.support.deadline import within
 
 _KINDS: Final = {
@@ -122,32 +122,14 @@ class Side:
 
 
 @dataclass
-class Transactions:
+class Transactions(ComparedPair[Side]):
     """The same acts on both; each ends with what readers of either kind have."""
-
-    model: Side
-    truth: Side
-    name: str  # of its topics, apart from all others
-    done: list[str] = field(default_factory=list)
-    _sent: int = 0
 
     def __post_init__(self) -> None:
         self._topics = [f"{TAKES}.{self.name}.{at}" for at in range(2)]
         self._brief = f"{TAKES}.{self.name}.brief"
         for topic in (*self._topics, self._brief):
             self._both(lambda side, topic=topic: side.brokers.create(topic))  # type: ignore[misc]
-
-    def run(self, acts: list[tuple[str, int]]) -> None:
-        """Do them all. Raises Differs at the first difference."""
-        for kind, number in acts:
-            self.done.append(f"{kind} {number}")
-            draw = random.Random(number)  # noqa: S311 - repeatable
-            getattr(self, f"_{kind.replace(' ', '_')}")(draw)
-            self._compare()
-
-    def _both(self, act: Callable[[Side], object]) -> None:
-        for side in (self.model, self.truth):
-            act(side)
 
     def _compare(self) -> None:
         self._same("told", *(sorted(side.heard) for side in (self.model, self.truth)))
@@ -168,11 +150,6 @@ class Transactions:
         if found != expected:
             within(same, _MARKED_S)
         return found
-
-    def _same(self, what: str, model: object, truth: object) -> None:
-        if model != truth:
-            done = "\n  ".join(self.done)
-            raise Differs(f"{what}\n{difference(model, truth)}\nafter\n  {done}")
 
     def _records(self, draw: random.Random) -> list[tuple[str, int, str]]:
         records = []
