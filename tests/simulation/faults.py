@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.checker import phase_of
 from tests.simulation.ddl import publish_less
 from tests.simulation.installation import PARTITIONS
+from tests.simulation.kafka import SimCluster
 from tests.simulation.world import void
 
 if TYPE_CHECKING:
@@ -77,22 +78,22 @@ def refuse_first(run: "Run") -> None:
     run.server.cut()
 
 
-def lose_leaders(run: "Run") -> None:
+def lose_leaders(cluster: SimCluster) -> None:
     """Have partitions without a leader, as while their only broker stands still."""
-    draw, cluster = run.world.random, run.cluster
+    draw, now = cluster.world.random, cluster.world.now
     topics = sorted(cluster.topics)
     if draw.random() < 0.5:
         topics = draw.sample(topics, min(len(topics), 1))
-    until = run.world.now + draw.choice((0.3, 3.0, 12.0))
+    until = now + draw.choice((0.3, 3.0, 12.0))
     for name in topics:
         for part in range(len(cluster.topics[name].partitions)):
             cluster.transactions.leaderless[name, part] = until
             cluster.slow[name, part] = until
 
 
-def take_over(run: "Run") -> None:
+def take_over(cluster: SimCluster) -> None:
     """Have another producer take an id over, as a copy of the instance does."""
-    run.cluster.transactions.take_over()
+    cluster.transactions.take_over()
 
 
 def fence(run: "Run") -> None:
@@ -193,7 +194,7 @@ EDITS: Final[dict[str, Fault]] = {
     "recreate topic": recreate,
     "publish less": publish_less,
 }
-TRANSACTION_FAULTS: Final[dict[str, Fault]] = {
+TRANSACTION_FAULTS: Final[dict[str, Callable[[SimCluster], None]]] = {
     "leaderless": lose_leaders,
     "take over": take_over,
 }

@@ -159,7 +159,8 @@ def _no_native_producer(*_: object) -> None:
 
 def _producer(properties: Any, **named: object) -> SimProducer:
     if "transactional.id" in properties:
-        return SimTransactionalProducer(parts.cluster, properties, **named)
+        made = parts.cluster.transactional_producer or SimTransactionalProducer
+        return made(parts.cluster, properties, **named)
     return parts.cluster.producer(parts.cluster, properties, **named)
 
 

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.checker import Checker
 from tests.simulation.consumer import SimGroup
 from tests.simulation.disk import SimDisk
+from tests.simulation.faults import TRANSACTION_FAULTS
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import PARTITIONS, configuration, parts
+from tests.simulation.instance_steps import FAULTS
 from tests.simulation.kafka import SimCluster
+from tests.simulation.kafka_transactions import settle
 from tests.simulation.server import SimServer
 from tests.simulation.tables import SimTable
 from tests.simulation.world import Killed, Process, Violation, World
@@ -36,12 +39,7 @@ _REST_S: Final = 130.0  # after which nothing is frozen any more
 _FREEZES: Final = (0.4, 5.0, 28.0, 45.0, 75.0, 120.0)
 _MAY_END: Final = (ConfigError, HistoryError, SlotLost)  # exit codes 2 and 3
 FIRST: Final = "first"
-STEPS: Final = (
-    *("commit",) * 12,
-    *("kill", "kill at a call", "freeze", "freeze behind Kafka", "freeze"),
-    *("standby", "standby", "copy", "bare", "twin", "take over"),
-    *("cut", "silence", "server crash", "checkpoint", "Kafka away", "slow", "refuse"),
-)
+NUMBERED: Final = "number"  # names of all others begin so
 
 
 @dataclass
@@ -73,6 +71,8 @@ class Instances:
         self.cluster.sending = self._sending
         self.disk = SimDisk(world)
         self.checker = Checker(self.server, self.cluster)
+        # without transactions, what a dead one sent arrives behind its successor's
+        self.checker.once = bool(schedule.transactions) and schedule.once
         self.disk.written = self.checker.written
         self.all: list[Instance] = []
         self.steps = [*schedule.instances]
@@ -89,9 +89,14 @@ class Instances:
         for at, what in self.steps:
             world.at(at, lambda what=what: self._do(what))  # type: ignore[misc]
             last = max(last, at)
+        for at, what in self.schedule.transactions[1:]:
+            world.at(at, lambda what=what: self._disturb(what))  # type: ignore[misc]
+            last = max(last, at)
         world.at(last + _REST_S, self._rest)
         world.wait(lambda: self._over)
         world.finish()
+        self.checker.kept()
+        settle(self.cluster)
         self.checker.folded()
         group = SimGroup(self.cluster, "a.", world.random.getrandbits(32))
         group.run()
@@ -115,7 +120,10 @@ class Instances:
         with world.owned(process):
             instance.stop = stop = stop_of(world)
         config = configuration(
-            state=instance.state, detach_after="1h", skip=self.schedule.skips
+            state=instance.state,
+            detach_after="1h",
+            skip=self.schedule.skips,
+            transactional=bool(self.schedule.transactions),
         )
 
         def run() -> None:
@@ -139,6 +147,7 @@ class Instances:
         process.dead = True
         world.note(f"killed {instance.state}")
         self.cluster.lose(process)
+        self.checker.excuse(process)
         self.server.cut(process)
         world.at(world.random.choice((0.05, 2.0, 20.0)), lambda: self._start(instance))
 
@@ -175,6 +184,7 @@ class Instances:
                 raise Killed
         if name == "produce":
             self._see_no_gap(process)
+            self._see_new_connection(process)
         if process.frozen_until > world.now:  # a task that waited for something else
             world.wait(lambda: False, process.frozen_until - world.now)
 
@@ -184,6 +194,14 @@ class Instances:
                 raise Violation(
                     f"{process.name} streams, though the slot is beyond its position"
                 )
+
+    def _see_new_connection(self, process: Process) -> None:
+        """See that one that was frozen for long sends nothing of its old connection."""
+        for one in self.all:
+            if one.process is process and (
+                process.reads_since < one.thawed <= self.world.now
+            ):
+                raise Violation(f"{one.state} was frozen, and sends what it reads")
 
     def _sending(self, owner: Process | None, put: float) -> None:
         """See that one that was frozen for long gave up what it had."""
@@ -200,7 +218,11 @@ class Instances:
             if len(self.all) < _MOST:
                 _STARTS[what](self)
         else:
-            _FAULTS[what](self)
+            FAULTS[what](self)
+
+    def _disturb(self, what: str) -> None:
+        self.world.note(what)
+        TRANSACTION_FAULTS[what](self.cluster)
 
     def copy(self) -> None:
         """Start one with a copy of the first one's state."""
@@ -231,7 +253,7 @@ class Instances:
 
     @property
     def _new(self) -> str:
-        return f"number {len(self.all)}"
+        return f"{NUMBERED} {len(self.all)}"
 
     def commit(self) -> None:
         self.server.commit(self.world.random.getrandbits(32))
@@ -253,24 +275,12 @@ class Instances:
                 self.commit()
         world.at(0.2, lambda: self._freeze(self._reader, seconds))
 
-    def away(self) -> None:
-        self.cluster.away_until = self.world.now + self.world.random.choice((0.2, 8.0))
-
-    def slow(self) -> None:
-        draw = self.world.random
-        for name, topic in sorted(self.cluster.topics.items()):
-            part = draw.randrange(len(topic.partitions))
-            self.cluster.slow[name, part] = self.world.now + draw.choice((1.0, 20.0))
-
-    def refuse(self) -> None:
-        for producer in self.cluster.producers:
-            producer.failing = 1
-
     # the end
 
     def _rest(self) -> None:
         self.server.down_until = self.cluster.away_until = 0.0
         self.cluster.slow.clear()
+        self.cluster.transactions.leaderless.clear()
         self._kill_after = -1
         for producer in self.cluster.producers:
             producer.failing = 0
@@ -307,27 +317,12 @@ _STARTS: Final[dict[str, Callable[[Instances], None]]] = {
     "bare": Instances.bare,
     "twin": Instances.twin,
 }
-_FAULTS: Final[dict[str, Callable[[Instances], None]]] = {
-    "commit": Instances.commit,
-    "kill": Instances.kill,
-    "kill at a call": Instances.kill_at_a_call,
-    "freeze": Instances.freeze,
-    "freeze behind Kafka": lambda them: them.freeze(behind=True),
-    "cut": lambda them: them.server.cut(),
-    "silence": lambda them: them.server.fall_silent(),
-    "server crash": lambda them: them.server.crash(),
-    "checkpoint": lambda them: them.server.checkpoint(),
-    "Kafka away": Instances.away,
-    "slow": Instances.slow,
-    "refuse": Instances.refuse,
-}
 
 
 def made(schedule: "Schedule") -> Instances:
     """Make the instances of a schedule; the ports have to be `installed`."""
     them = Instances(schedule)
     parts.server, parts.cluster, parts.disk = them.server, them.cluster, them.disk
-    parts.config = configuration(skip=schedule.skips)
     return them
 
 

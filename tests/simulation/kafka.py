@@ -87,6 +87,7 @@ class SimCluster:
         # a producer puts its first record of a partition
         self.beginning: Callable[[Record], None] = lambda _record: None
         self.producer: Callable[..., SimProducer] = SimProducer
+        self.transactional_producer: Callable[..., SimProducer] | None = None
         # by whom, and when the first of it was put
         self.sending: Callable[[Process | None, float], None] = lambda _owner, _put: (
             None
@@ -121,12 +122,9 @@ class SimCluster:
 
     def append(self, record: Record) -> int:
         """Store a record; return its offset."""
-        stored = self.topics[record.topic].partitions[record.partition]
-        stored.append(record)
         value = record.value or b""
         self.world.note(f"append {record.topic} {record.partition}", value)
-        self.appended(record)
-        return len(stored) - 1
+        return self.transactions.append_alone(self.topics[record.topic], record)
 
     @staticmethod
     def marker(place: tuple[str, int]) -> Record:

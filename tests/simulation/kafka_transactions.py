@@ -127,7 +127,8 @@ class TransactionLog:
         current = self._ids[name].current
         assert current is not None  # it takes it
         topic = current.places[record.topic, record.partition]
-        stored, fates = topic.partitions[record.partition], _fates(topic, record)
+        fates = _fates(topic, record.partition)
+        stored = topic.partitions[record.partition]
         stored.append(record)
         fates.of.append(None)
         fates.open.setdefault(name, []).append(len(stored) - 1)
@@ -195,8 +196,7 @@ class TransactionLog:
         """Write a marker: all that the id has open in the partition is ended."""
         if self._cluster.topics.get(place[0]) is not topic:
             return  # it was deleted
-        stored = topic.partitions[place[1]]
-        fates = topic.fates.setdefault(place[1], Fates())
+        stored, fates = topic.partitions[place[1]], _fates(topic, place[1])
         for offset in fates.open.pop(name, ()):
             fates.of[offset] = commits
             if not commits:
@@ -204,6 +204,17 @@ class TransactionLog:
         stored.append(self._cluster.marker(place))
         fates.of.append(False)
         self._tell(stored, fates)
+
+    def append_alone(self, topic: "SimTopic", record: "Record") -> int:
+        """Store a record of no transaction; return its offset."""
+        fates, stored = topic.fates.get(record.partition), topic.partitions
+        stored[record.partition].append(record)
+        if fates is None:
+            self._cluster.appended(record)
+        else:
+            fates.of.append(True)
+            self._tell(stored[record.partition], fates)
+        return len(stored[record.partition]) - 1
 
     def _tell(self, stored: "list[Record]", fates: Fates) -> None:
         """Let readers have what they may read now."""
@@ -227,8 +238,13 @@ class TransactionLog:
                     yield name, number
 
 
-def _fates(topic: "SimTopic", record: "Record") -> Fates:
-    return topic.fates.setdefault(record.partition, Fates())
+def _fates(topic: "SimTopic", number: int) -> Fates:
+    """Return those of a partition; what it had before is read."""
+    found = topic.fates.get(number)
+    if found is None:
+        before = len(topic.partitions[number])
+        found = topic.fates[number] = Fates([True] * before, told=before)
+    return found
 
 
 def readable(topic: "SimTopic", number: int, at: int, *, committed: bool) -> bool:

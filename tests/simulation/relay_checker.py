@@ -11,7 +11,8 @@ from consumer.group.assigned_partition import Place
 from tests.simulation.disk import Documents, read
 from tests.simulation.group import Coordinator
 from tests.simulation.kafka import Record, SimCluster
-from tests.simulation.world import Violation
+from tests.simulation.kafka_transactions import POSITIONS, KafkaTransaction
+from tests.simulation.world import Process, Violation
 
 UPSTREAM: Final = "a."
 SINKS: Final = ("far", "off")
@@ -26,7 +27,9 @@ Name = tuple[int, int]
 class ChainChecker:
     """Invariants of a group's relays; each is told of its event as it happens."""
 
-    def __init__(self, cluster: SimCluster, coordinator: Coordinator) -> None:
+    def __init__(
+        self, cluster: SimCluster, coordinator: Coordinator, *, transactional: bool
+    ) -> None:
         self._cluster = cluster
         self._coordinator = coordinator
         self._world = cluster.world
@@ -35,7 +38,12 @@ class ChainChecker:
         self._accepted: dict[Place, Name] = {}  # what is before may be missing
         self._unsettled: dict[Place, float] = {}  # created again; for so long
         self.repeated = 0
-        cluster.appended = self.appended
+        self.once = False  # may no record come again?
+        # what is committed, and not read yet; who aborted it all the same, if anybody
+        self._promised: dict[tuple[str, Place, Name], Process | None] = {}
+        cluster.appended = self.read if transactional else self.appended
+        cluster.transactions.decided = self.decided
+        cluster.transactions.undone = self.undone
         cluster.beginning = self.beginning
         coordinator.storing = self.storing
 
@@ -53,6 +61,34 @@ class ChainChecker:
 
     # what happens
 
+    def decided(self, transaction: KafkaTransaction) -> None:
+        """Count what a coordinator committed: readers will have it."""
+        for record in transaction.records:
+            if record.topic != POSITIONS:
+                self._promised[(*_aim(record), _offset_of(record))] = None
+                self.appended(record)
+
+    def read(self, record: Record) -> None:
+        """See that what is read was committed."""
+        if record.topic != POSITIONS:
+            self._promised.pop((*_aim(record), _offset_of(record)), None)
+
+    def undone(self, record: Record, by: Process | None) -> None:
+        """Note what was committed, and is aborted: it has to be sent again."""
+        if record.topic == POSITIONS:
+            return
+        promise = (*_aim(record), _offset_of(record))
+        if promise in self._promised:
+            if by is None or by.dead:  # the docs except it
+                del self._promised[promise]
+            else:
+                self._promised[promise] = by
+
+    def excuse(self, process: Process) -> None:
+        """Forget what a start that is killed was to send again, as the docs do."""
+        for promise in [one for one, by in self._promised.items() if by is process]:
+            del self._promised[promise]
+
     def appended(self, record: Record) -> None:
         """See that it is the next one of its partition, or one that came before."""
         sink, place = _aim(record)
@@ -66,6 +102,8 @@ class ChainChecker:
         there = self._there(sink, place)
         if found < there:
             self.repeated += 1
+            if self.once:
+                raise Violation(f"twice: {record.topic} has {place} {found} again")
         elif found == there:
             self._front[sink, place] = made, offset + 1
         elif not self._is_unsettled(place):
@@ -84,6 +122,8 @@ class ChainChecker:
 
     def beginning(self, record: Record) -> None:
         """See that a producer's first record names the source, if any before did."""
+        if record.topic == POSITIONS:
+            return
         _, place = _aim(record)
         made, offset = _offset_of(record)
         if made != self._made_of(place):
@@ -129,7 +169,12 @@ class ChainChecker:
     # what has to be in the end
 
     def left(self) -> Iterator[str]:
-        """Name the partitions that are not in every sink, or not stored as such."""
+        """Name the partitions that are not in every sink, or not stored as such.
+
+        And what is committed, and not read.
+        """
+        if self._promised:
+            yield f"committed, and not read: {sorted(self._promised)}"
         log = self._coordinator.log
         for place in log.visible:
             end = len(log.records(place))

@@ -16,6 +16,7 @@ from confluent_kafka import (
 from consumer.group.assigned_partition import Place
 from tests.simulation.group import Coordinator, SimConsumer
 from tests.simulation.kafka import Pending, SimCluster, SimProducer
+from tests.simulation.kafka_transactional import SimTransactionalProducer
 from tests.simulation.world import Process, World
 from walstream.kafka import group, group_consumer
 from walstream.sources.kafka import runner as _runner  # noqa: F401 - loaded: patched
@@ -220,14 +221,13 @@ class _Asking:
         pass
 
 
-class RelayProducer(SimProducer):
-    """A producer that gives up what is not taken in time."""
+class _NamingProducer(SimProducer):
+    """A producer of which the first records of each partition are looked at."""
 
     def __init__(
         self, cluster: SimCluster, properties: Mapping[str, object], **more: object
     ) -> None:
         super().__init__(cluster, properties, **more)
-        self._within = int(str(properties.get("message.timeout.ms", 0))) / 1000
         self.begun: set[tuple[str, int]] = set()  # partitions
 
     def produce(self, topic: str, *given: Any, **named: Any) -> None:
@@ -237,6 +237,26 @@ class RelayProducer(SimProducer):
         if place not in self.begun:
             self.begun.add(place)
             self._cluster.beginning(pending.record)
+        self._put(pending)
+
+    def _put(self, pending: Pending) -> None:
+        """Take note of a record that was put."""
+
+
+class TransactionalRelayProducer(_NamingProducer, SimTransactionalProducer):
+    """A producer of one upstream partition: no outage is as long as transactions."""
+
+
+class RelayProducer(_NamingProducer):
+    """A producer that gives up what is not taken in time."""
+
+    def __init__(
+        self, cluster: SimCluster, properties: Mapping[str, object], **more: object
+    ) -> None:
+        super().__init__(cluster, properties, **more)
+        self._within = int(str(properties.get("message.timeout.ms", 0))) / 1000
+
+    def _put(self, pending: Pending) -> None:
         self._world.at(self._within, lambda: self._expire(pending), self.owner)
 
     def _expire(self, pending: Pending) -> None:

@@ -8,9 +8,14 @@ from walstream.kafka import group
 from walstream.kafka.group import StoredOffset
 from walstream.kafka.group_start import GroupStart
 from walstream.kafka.offsets import Partition
+from walstream.kafka.topic import Topic
 from walstream.sources.kafka.assignment import Assignment
 from walstream.sources.kafka.offset_ledger import Offsets
 from walstream.sources.kafka.offset_metadata import OffsetMetadata, read
+from walstream.sources.kafka.partition_producers import (
+    PartitionProducers,
+    UpstreamPartition,
+)
 from walstream.sources.kafka.source_topics import ReadTopics
 
 Patch = tuple[object, str, object]
@@ -65,6 +70,25 @@ def beginnings_not_stored() -> Patch:
         return self._stored(consumer, where)
 
     return GroupStart, "begun", patched
+
+
+def fenced_by_nobody() -> Patch:
+    made = PartitionProducers._made
+
+    def patched(
+        self: PartitionProducers, assigned: UpstreamPartition, positions: Topic
+    ) -> Any:
+        group, self._group = self._group, f"{self._group} {id(self)}"
+        try:
+            return made(self, assigned, positions)
+        finally:
+            self._group = group
+
+    return PartitionProducers, "_made", patched
+
+
+def copied_records_sent_again() -> Patch:
+    return PartitionProducers, "has", lambda *_: False
 
 
 def begins_wherever() -> Patch:

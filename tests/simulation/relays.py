@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING, Final
 
 from consumer.group.assigned_partition import Place
 from tests.simulation.disk import SimDisk
+from tests.simulation.faults import take_over
 from tests.simulation.group import Coordinator, Log, SimConsumer
 from tests.simulation.host import process_in, stop_of
 from tests.simulation.installation import parts
 from tests.simulation.kafka import SimCluster, SimTopic
+from tests.simulation.kafka_transactions import POSITIONS
 from tests.simulation.relay_checker import UPSTREAM, ChainChecker, named, upstream_of
-from tests.simulation.relay_ports import RelayProducer, taken_over
+from tests.simulation.relay_ports import (
+    RelayProducer,
+    TransactionalRelayProducer,
+    taken_over,
+)
 from tests.simulation.relay_steps import STEPS
 from tests.simulation.world import Killed, Process, Violation, World
 from walstream.config import Config, load
@@ -37,6 +43,8 @@ _LIVE_WITHIN_S: Final = 900.0
 _REST_S: Final = 60.0
 _FREEZES: Final = (0.5, 4.0, 12.0, 40.0)
 _GROWS_S: Final = (0.001, 0.05, 1.0)
+# an offset that is set has what is above it sent again
+_REPEATS: Final = frozenset(("recreate", "retention", "forget offsets"))
 _FIRST_MADE: Final = 1000  # topic ids of the relays' own
 _TOML: Final = """
 state = "/nowhere/STATE"
@@ -53,22 +61,29 @@ sinks = ["far", "off"]
 kind = "kafka"
 insecure = true
 topic = "far.{schema}.{table}"
+delivery = "DELIVERY"
+positions_topic = "POSITIONS"
 [sinks.far.producer]
 "bootstrap.servers" = "localhost:9092"
 [sinks.off]
 kind = "kafka"
 insecure = true
 topic = "off.{schema}.{table}"
+delivery = "DELIVERY"
+positions_topic = "POSITIONS"
 [sinks.off.producer]
 "bootstrap.servers" = "localhost:9092"
 """
 
 
 @cache
-def _configuration(state: str, topics: tuple[str, ...], memory: int) -> Config:
+def _configuration(
+    state: str, topics: tuple[str, ...], memory: int, delivery: str
+) -> Config:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "walstream.toml"
         text = _TOML.replace("STATE", state).replace("TOPICS", str([*topics]))
+        text = text.replace("DELIVERY", delivery).replace("POSITIONS", POSITIONS)
         file.write_text(text.replace("MEMORY", str(memory)), "utf-8")
         return load(file, {})
 
@@ -93,6 +108,7 @@ class Relays:
         self.cluster = SimCluster(world, self._partitions)
         self.cluster.zombies = True
         self.cluster.producer = RelayProducer
+        self.cluster.transactional_producer = TransactionalRelayProducer
         read = (name for name in upstream.topics if name.startswith(UPSTREAM))
         self.topics = tuple(sorted(read))
         for number, name in enumerate(self.topics, 1):
@@ -104,9 +120,16 @@ class Relays:
         )
         self.coordinator.made = self._made
         self.coordinator.began = self._began
-        self.checker = ChainChecker(self.cluster, self.coordinator)
+        self._fences = bool(schedule.transactions)
+        self.checker = ChainChecker(
+            self.cluster, self.coordinator, transactional=self._fences
+        )
+        happens = {what for _, what in schedule.relays}
+        self.checker.once = self._fences and not happens & _REPEATS
         self.disk = SimDisk(world)
-        self._steps = schedule.relays
+        # none ends what lacks a marker of Kafka's: a known gap
+        taken = [one for one in schedule.transactions if one[1] == "take over"]
+        self._steps = [*schedule.relays, *taken]
         self.all: list[Relay] = []
         self._repairs: list[HistoryError] = []
         self._resting = False
@@ -116,6 +139,8 @@ class Relays:
         world.nemesis = self._strike
 
     def _partitions(self, name: str) -> int:
+        if name == POSITIONS:
+            return 1
         return len(self.cluster.topics[upstream_of(name)].partitions)
 
     def run(self) -> int:
@@ -167,7 +192,8 @@ class Relays:
         process = relay.process = process_in(world, relay.state)
         with world.owned(process):
             relay.stop = stop = stop_of(world)
-        config = _configuration(relay.state, self.topics, relay.memory)
+        delivery = "transactional" if self._fences else "idempotent"
+        config = _configuration(relay.state, self.topics, relay.memory, delivery)
 
         def run() -> None:
             try:
@@ -188,7 +214,10 @@ class Relays:
 
     def _do(self, what: str) -> None:
         self.world.note(what)
-        STEPS[what](self)
+        if what == "take over":
+            take_over(self.cluster)
+        else:
+            STEPS[what](self)
 
     def _began(self, client: SimConsumer, place: Place, offset: int) -> None:
         (relay,) = (one for one in self.all if one.client is client)
@@ -237,6 +266,7 @@ class Relays:
         process.dead = True
         world.note(f"killed {relay.state}")
         self.cluster.lose(process)
+        self.checker.excuse(process)
         if client := relay.client:
             world.at(_SESSION_S, lambda: self.coordinator.expel(client))
         if relay.wanted:

@@ -168,12 +168,12 @@ class Rule:
 
     patches: tuple[Callable[[], Patch], ...]
     needs: frozenset[str] = frozenset()
-    part: str = ""  # or of which this is empty
+    part: str = ""  # or of which this, or one of these, is empty
 
     def concerns(self, schedule: Schedule) -> bool:
         faults = {what for _, what in (*schedule.faults, *schedule.ddl)}
-        if self.part:
-            steps = getattr(schedule, self.part)
+        for part in self.part.split():
+            steps = getattr(schedule, part)
             faults |= {what for _, what in steps}
             if not steps:
                 return False
@@ -308,6 +308,12 @@ RULES: Final = {
     "who was frozen gives up what it had": Rule(
         (takeovers.frozen_goes_on,), part="instances"
     ),
+    "who was frozen while idle begins again, too": Rule(
+        (takeovers.frozen_while_idle_goes_on,), part="instances"
+    ),
+    "instances of a source have one transactional id": Rule(
+        (takeovers.fenced_by_nobody,), part="instances transactions"
+    ),
     "a session that is lost is opened again": Rule(
         (group_rules.lost_sessions_fail,), part="members"
     ),
@@ -336,6 +342,12 @@ RULES: Final = {
         (relay_rules.beginnings_not_stored, relay_rules.begins_wherever),
         frozenset(("retention",)),
         part="relays",
+    ),
+    "an upstream partition has one transactional id": Rule(
+        (relay_rules.fenced_by_nobody,), part="relays transactions"
+    ),
+    "what a relay's transactions have is left out": Rule(
+        (relay_rules.copied_records_sent_again,), part="relays transactions"
     ),
     "a record is delivered when its transaction is committed": Rule(
         (transaction_rules.delivered_before_committed,), part="transactions"

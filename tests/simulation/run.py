@@ -159,7 +159,7 @@ class Run:
 
     def _disturb(self, what: str) -> None:
         self.world.note(what)
-        TRANSACTION_FAULTS[what](self)
+        TRANSACTION_FAULTS[what](self.cluster)
 
     def _alter(self, what: str) -> None:
         self.world.note(what)

@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-from tests.simulation import instances, members, polling, relay_steps
+from tests.simulation import instance_steps, members, polling, relay_steps
 from tests.simulation.ddl import DDL
 from tests.simulation.faults import APART, EDITS, FAULTS, TRANSACTION_FAULTS
 
@@ -88,8 +88,6 @@ class Schedule:
             rows = [(name, draw.choice((1, 3, 6))) for name in TABLES]
             kills = [draw.randint(*_IN_BACKFILL), *kills]
         transactions = _transactions(seed, span)
-        if transactions:
-            rows = []
         return cls(
             seed,
             commits,
@@ -100,7 +98,7 @@ class Schedule:
             sorted(ddl),
             rows,
             _drawn(draw, _POLLED, (3.0, 20.0, 100.0), polling.STEPS),
-            _drawn(draw, _SEVERAL, (3.0, 30.0, 200.0), instances.STEPS),
+            _drawn(draw, _SEVERAL, (3.0, 30.0, 200.0), instance_steps.STEPS),
             _drawn(draw, _READ, (0.5, 3.0, 20.0), members.STEPS),
             _drawn(draw, _READ, (0.5, 10.0, 60.0), relay_steps.DRAWN),
             transactions,

@@ -3,11 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+from tests.simulation.installation import parts
+from tests.simulation.instances import FIRST, NUMBERED
 from walstream.kafka import freeze_clock
+from walstream.kafka.producer_pool import ProducerPool
+from walstream.kafka.topic_sink import TopicSink
 from walstream.lsn import Lsn
 from walstream.postgres import start_table, stream
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import Decision, Step
+from walstream.sources import delivered_topics
 
 Patch = tuple[object, str, object]
 
@@ -49,6 +54,30 @@ def old_copies_stream() -> Patch:
         return decide(*given, adopt=adopt)
 
     return start_table, "decide", patched
+
+
+def frozen_while_idle_goes_on() -> Patch:
+    end = TopicSink._end_if_frozen
+
+    def patched(self: TopicSink, outboxes: ProducerPool) -> None:
+        if outboxes.in_flight:
+            end(self, outboxes)
+        else:
+            self._clock.turn()
+
+    return TopicSink, "_end_if_frozen", patched
+
+
+def fenced_by_nobody() -> Patch:
+    named = delivered_topics.transactional_ids
+
+    def patched(slot: str, *given: Any) -> tuple[str, str]:
+        owner = parts.server.world.owner
+        name = owner.name if owner is not None else ""
+        several = name.startswith((FIRST, NUMBERED))
+        return named(f"{slot} {name}" if several else slot, *given)
+
+    return delivered_topics, "transactional_ids", patched
 
 
 def frozen_goes_on() -> Patch:

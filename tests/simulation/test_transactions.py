@@ -11,6 +11,7 @@ import pytest
 
 from tests.simulation.faults import TRANSACTION_FAULTS
 from tests.simulation.installation import installed
+from tests.simulation.kafka import SimCluster
 from tests.simulation.kafka_transactions import POSITIONS, TransactionLog
 from tests.simulation.run import Run, run
 from tests.simulation.schedule import Schedule
@@ -61,10 +62,10 @@ def test_schedules_violate_nothing_and_repeat_nothing() -> None:
 def test_a_start_waits_for_a_leader_of_the_positions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def lose(one: Run) -> None:
-        place, until = (POSITIONS, 0), one.world.now + 12.0
-        one.cluster.transactions.leaderless[place] = until
-        one.cluster.slow[place] = until
+    def lose(cluster: SimCluster) -> None:
+        place, until = (POSITIONS, 0), cluster.world.now + 12.0
+        cluster.transactions.leaderless[place] = until
+        cluster.slow[place] = until
 
     monkeypatch.setitem(TRANSACTION_FAULTS, "leaderless", lose)
     steps = [*CALM.transactions, (0.3, "leaderless")]
@@ -81,9 +82,9 @@ def test_what_is_whole_is_committed_before_one_that_waits_for_a_leader(
     place, until = ("a.public.one", 0), 240.0
     ends: list[tuple[float, bool]] = []  # of sink a's transactions
 
-    def lose(one: Run) -> None:
-        one.cluster.transactions.leaderless[place] = until
-        one.cluster.slow[place] = until
+    def lose(cluster: SimCluster) -> None:
+        cluster.transactions.leaderless[place] = until
+        cluster.slow[place] = until
 
     end = TransactionLog._end
 

@@ -93,6 +93,8 @@ class SimWalsender:
             raise psycopg.errors.ObjectInUse("replication slot is active")
         slot.reader = self
         self.slot = slot
+        if self.owner is not None:
+            self.owner.reads_since = self.server.world.now
         self.messages = "messages" in text
         self.start = self.sent = max(parse(words[4]), slot.confirmed)
         self.skips = self.start > parse(words[4])

@@ -51,6 +51,7 @@ class Process:
     dead: bool = False
     frozen_until: float = 0.0
     rested: int = -1  # how much had happened when it last rested
+    reads_since: float = 0.0  # when the slot's connection that it reads was opened
 
     def awake(self, now: float) -> bool:
         return self.frozen_until <= now
