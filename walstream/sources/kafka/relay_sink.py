@@ -230,8 +230,11 @@ class RelaySink:
         if topic is None:
             self._drop(aim.table)
             return
-        if self._fenced is not None and self._fenced.has(record):
-            return
+        if self._fenced is not None:
+            if self._fenced.has(record):
+                return
+            # one that left the partition may never have committed its first record
+            topic, _ = self._fenced.lane(record, topic)
         aim.meter.ops += 1
         headers = record.headers
         first = topic.begins(record.partition)
