@@ -23,8 +23,9 @@ from consumer.handler import Fatal, Transaction
 from consumer.mirror.envelope import take_in, truncates
 from consumer.mirror.errors import MirrorError, RetryPatience, stop, translate
 from consumer.mirror.row_filler import RowFiller
+from consumer.mirror.shape_cache import ShapeCache
 from consumer.mirror.table_choice import matcher, servers_own
-from consumer.mirror.table_shape import TargetTable, lacks, load
+from consumer.mirror.table_shape import TargetTable
 from consumer.mirror.table_writer import Row, Rows
 from consumer.mirror.target_check import refuse_cascades, warn
 from consumer.mirror.write_batch import Later
@@ -75,7 +76,7 @@ class PostgresMirror(RowFiller):
         super().__init__(matcher(tables))
         self._patience = RetryPatience(patience_s)
         self._order = WriteOrder(wanted=row_positions)
-        self._shapes: dict[str, TargetTable] = {}
+        self._shapes = ShapeCache(self._order.look, self._write_now)
         self._skip_truncates = skip_truncates
         self._told: set[str] = set()  # tables
         self._starting = threading.Lock()
@@ -107,16 +108,19 @@ class PostgresMirror(RowFiller):
 
     def handle_message(self, tx: Transaction, op: Op, /) -> None:
         """Apply one op."""
+        is_alone = tx not in self._begun
         try:
-            if tx not in self._begun:
+            if is_alone:
                 tx.execute(_EVERY_ROW)
             if not self._checked:
                 self._check(tx)
             self._order.see_source(tx, op)
             if self._wanted(op.table.schema, op.table.name):
                 _APPLY[op.kind](self, self._rows(tx, op), op)
+            if is_alone:
+                self._shapes.prove(tx)
         except psycopg.Error as error:
-            self._shapes.pop(op.table.full_name, None)
+            self._shapes.forget(op.table.full_name)
             self._begun.discard(tx)
             raised = translate(error, self._patience, op)
             if raised is error:
@@ -131,6 +135,7 @@ class PostgresMirror(RowFiller):
         if tx in self._begun:
             self._shapes.clear()  # rolled back, in a pipeline by what no op was told
         self._order.begin(tx)
+        self._shapes.begin(tx)
         self._later.pop(tx, None)
         tx.execute(_EVERY_ROW)
         self._begun.add(tx)
@@ -151,7 +156,11 @@ class PostgresMirror(RowFiller):
         return Later(self._insert_missing)
 
     def end_batch(self, tx: Transaction) -> None:
-        """Write the positions that the batch moved; its transaction is to commit."""
+        """Write what waits, and positions that moved; the transaction is to commit.
+
+        Raises SerializationFailure where a table was altered meanwhile: nothing of the
+        batch may stay, and all of it is to come again.
+        """
         self._begun.discard(tx)
         if (later := self._later.pop(tx, None)) is not None:
             try:
@@ -160,6 +169,7 @@ class PostgresMirror(RowFiller):
                 self._shapes.clear()  # what they know may have changed
                 raise
         self._order.end(tx)
+        self._shapes.prove(tx)
 
     def _with_shapes(
         self, tx: Transaction, ops: Sequence[Op]
@@ -194,22 +204,7 @@ class PostgresMirror(RowFiller):
         return Rows(tx, shape)
 
     def _shape(self, tx: Transaction, op: Op) -> TargetTable:
-        name = op.table.full_name
-        shape = self._shapes.get(name)
-        if shape is None or shape.missing(op.table.columns):
-            if shape is not None:
-                self._write_now(Rows(tx, shape))
-            shape = load(tx, op.table.schema, op.table.name)
-            if shape is None:
-                raise stop(
-                    op,
-                    "the target has no such table",
-                    f"pg_dump --schema-only --table='{name}' SOURCE | psql TARGET",
-                )
-            if lacking := shape.missing(op.table.columns):
-                raise stop(op, *lacks(shape, lacking))
-            self._order.look(tx, shape, op)
-            self._shapes[name] = shape
+        shape = self._shapes.find(tx, op)
         if isinstance(op, EnvelopeOp | RegisteredOp):
             take_in(tx, shape, op)
         return shape

@@ -54,6 +54,13 @@ class RetryPatience:
         self.limit_s = limit_s
         self._clock = clock
         self._since: dict[tuple[str, int], tuple[tuple[int, int], float]] = {}
+        self._refused: dict[tuple[str, int], tuple[int, int]] = {}  # the last op
+
+    def is_first(self, op: Op) -> bool:
+        """Return whether the last refusal in its partition was another op's."""
+        place, name = (op.record.topic, op.record.partition), (op.lsn, op.seq_id)
+        known, self._refused[place] = self._refused.get(place), name
+        return known != name
 
     def lasts(self, op: Op) -> bool:
         """Return whether this op may be tried again; counts from its first refusal."""
@@ -83,7 +90,10 @@ def wait(patience: RetryPatience, op: Op, what: str, hint: str = "") -> Retry | 
 def translate(
     error: psycopg.Error, patience: RetryPatience, op: Op
 ) -> Retry | Fatal | psycopg.Error:
-    """Return what to raise: an outage or a deadlock is left to the consumer."""
+    """Return what to raise: an outage or a deadlock is left to the consumer.
+
+    Before an op stops it all is tried once more, as after a deadlock.
+    """
     state = error.sqlstate or ""
     if not isinstance(error, _OURS) or state[:2] in _RETRYABLE_CLASSES:
         return error
@@ -93,6 +103,9 @@ def translate(
     hint = _hint(error, whole=not patience.limit_s)
     if isinstance(error, _CURABLE) and patience.limit_s:
         return wait(patience, op, what, hint)
+    if patience.is_first(op):
+        # its table may have been altered: what was known of it is forgotten
+        return errors.SerializationFailure(f"{what}: it is tried once more")
     return stop(op, what, hint)
 
 

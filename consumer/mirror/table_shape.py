@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow, tuple_row
 
 from consumer.mirror.envelope_fit import ColumnType, Fit
 from consumer.mirror.position_store import GENERAL, KeyType, Store
-from consumer.pg_catalog import pinned
+from consumer.pg_catalog import ABOVE, IS, pinned
 
 Connection = psycopg.Connection[Any]
 
@@ -56,6 +56,31 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
  WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'f')
  ORDER BY a.attnum
 """
+# Changes with all that a statement of a mirror stands on. A foreign key is a trigger of
+# both of its tables.
+SIGNATURE: Final = f"""
+pg_catalog.hashtextextended(pg_catalog.concat_ws(' ',
+  c.oid, c.relname, c.relnamespace, c.relkind, c.relhasrules, c.relhassubclass,
+  (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', a.attname, a.atttypid,
+            a.atttypmod, a.attcollation, a.attgenerated, a.attidentity),
+            ',' ORDER BY a.attnum)
+     FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid {IS} c.oid AND a.attnum {ABOVE} 0 AND NOT a.attisdropped),
+  (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', i.indexrelid, i.indisprimary,
+            i.indisreplident, i.indisvalid), ',' ORDER BY i.indexrelid)
+     FROM pg_catalog.pg_index i
+    WHERE i.indrelid {IS} c.oid AND (i.indisunique OR i.indisexclusion)),
+  (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', t.oid, t.tgenabled,
+            t.tginitdeferred), ',' ORDER BY t.oid)
+     FROM pg_catalog.pg_trigger t WHERE t.tgrelid {IS} c.oid)), 0)
+"""  # noqa: S608 - of operators alone
+"""A number for the table `c`, of `pg_class`."""
+_SIGNED: Final = f"""
+SELECT c.oid::pg_catalog.int8, {SIGNATURE}
+  FROM pg_catalog.pg_class c
+  JOIN pg_catalog.pg_namespace n ON n.oid {IS} c.relnamespace
+ WHERE n.nspname {IS} %s AND c.relname {IS} %s
+"""  # noqa: S608 - likewise
 # Types whose equal values print alike; an enumeration's do, too. Of any other type one
 # key may come in several spellings: citext, numeric (1.0 and 1.00), float8 (-0 and 0),
 # interval, jsonb, char(n) when it grew, and what holds such ones.
@@ -166,6 +191,8 @@ class TargetTable:
     # topics of which a record showed that its key is the row's
     proved: set[str] = field(default_factory=set)
     store: Store = GENERAL  # of its rows' positions
+    oid: int = 0
+    signature: int = 0  # see SIGNATURE
     statements: dict[object, str] = field(default_factory=dict)
     fitting: set[tuple[str, ...]] = field(default_factory=set)  # columns that are here
     types: Mapping[str, ColumnType] | None = None  # None: not asked for
@@ -205,8 +232,10 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
     """Read a table's shape; None where there is no such table."""
     with pinned(connection), connection.cursor(row_factory=tuple_row) as cursor:
         asked = (_SPELT_ONE_WAY, schema, name)
+        # before the rest: what is altered between them is seen to have changed
+        signed = cursor.execute(_SIGNED, (schema, name)).fetchone()
         found = cursor.execute(_COLUMNS, asked).fetchall()
-        if not found:
+        if not found or signed is None:
             return None
         key = cursor.execute(_KEY, (schema, name)).fetchone()
     columns = [row for row in found if row[0] is not None]
@@ -238,6 +267,8 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
         and len(arrays) == len(columns),
         arrays=arrays,
         equal=dict(zip(names, operators, strict=True)),
+        oid=signed[0],
+        signature=signed[1],
     )
 
 

@@ -129,7 +129,9 @@ class Rows:
     def _query(self, verb: str, what: object, make: Callable[[], str]) -> str:
         known = self.shape.statements.get((verb, what))
         if known is None:
-            known = self.shape.statements[verb, what] = make()
+            # the signature: one that is prepared keeps its parameters' types
+            known = f"{make()} /* {self.shape.signature} */"
+            self.shape.statements[verb, what] = known
         return known
 
     def _write(self, query: str, parameters: Sequence[str | None]) -> None:

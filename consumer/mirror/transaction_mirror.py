@@ -25,6 +25,7 @@ from walstream.op import Kind
 _log: Final = logging.getLogger("consumer.mirror")
 _AT_COMMIT: Final = "SET CONSTRAINTS ALL DEFERRED"
 _WAITING: Final = 10_000  # ops whose writes wait in memory
+_WAITING_BYTES: Final = 8 << 20  # of their records, about
 
 
 class TransactionMirror(PostgresMirror):
@@ -97,9 +98,10 @@ class TransactionMirror(PostgresMirror):
 
     def _apply(self, tx: Transaction, whole: WholeTransaction) -> None:
         ops = self._begin(tx, whole)
-        if len(whole.ops) > 1:
-            later = self._later[tx] = self._collector()
-        waiting = 0
+        later = self._collector() if len(whole.ops) > 1 else None
+        if later is not None:
+            self._later[tx] = later
+        waiting = size = 0
         for is_truncate, some in groupby(ops, lambda op: op.kind is Kind.TRUNCATE):
             if is_truncate:
                 self._empty(tx, list(some))
@@ -107,8 +109,10 @@ class TransactionMirror(PostgresMirror):
             for op in some:
                 self.handle_message(tx, op)
                 waiting += 1
-                if waiting % _WAITING == 0:
+                size += len(op.record.value or b"")
+                if later and (waiting >= _WAITING or size >= _WAITING_BYTES):
                     later.write_all(tx)
+                    waiting = size = 0
         self.end_batch(tx)
 
     def _begin(self, tx: Transaction, whole: WholeTransaction) -> Iterator[Op]:

@@ -5,8 +5,7 @@ beyond some memory: a small update may leave out a large value.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -19,6 +18,7 @@ from walstream.errors import WalstreamError
 from walstream.op import Kind
 
 _AT_ONCE: Final = 500  # ops
+_BYTES_AT_ONCE: Final = 8 << 20  # of their records, about
 _TABLE: Final = "CREATE TABLE filled (number INTEGER PRIMARY KEY, texts BLOB)"
 _ADD: Final = "INSERT INTO filled VALUES (?, ?)"
 _READ: Final = "SELECT number, texts FROM filled ORDER BY number"
@@ -100,8 +100,7 @@ class FilledOps:
 
 def _runs(ops: Ops) -> Iterator[Sequence[Op]]:
     """Yield copies of the ops, some at a time, and each Truncate alone."""
-    copies = (op.copied() for op in ops)
-    while some := list(islice(copies, _AT_ONCE)):
+    for some in _portions(op.copied() for op in ops):
         begin = 0
         for number, op in enumerate(some):
             if op.kind is Kind.TRUNCATE:
@@ -111,3 +110,16 @@ def _runs(ops: Ops) -> Iterator[Sequence[Op]]:
                 begin = number + 1
         if begin < len(some):
             yield some[begin:]
+
+
+def _portions(ops: Iterable[Op]) -> Iterator[list[Op]]:
+    some: list[Op] = []
+    size = 0
+    for op in ops:
+        some.append(op)
+        size += len(op.record.value or b"")
+        if len(some) == _AT_ONCE or size >= _BYTES_AT_ONCE:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some

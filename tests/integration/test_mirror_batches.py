@@ -147,6 +147,8 @@ def test_a_refused_batch_is_done_one_by_one_and_the_op_is_told(
         with pytest.raises(psycopg.errors.SerializationFailure):
             apply(tx, mirror, batch)
         apply(tx, mirror, batch[:1])
+        with pytest.raises(psycopg.errors.SerializationFailure, match="once more"):
+            apply(tx, mirror, batch[1:2])
         with pytest.raises(Fatal) as refused:
             apply(tx, mirror, batch[1:2])
         assert "22001" in str(refused.value)

@@ -15,7 +15,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 from consumer import idempotent
 from consumer.group import client_close, fetcher
 from consumer.group.assigned_partition import Place
-from consumer.mirror import application
+from consumer.mirror import application, shape_cache
 from consumer.op import Op
 from consumer.state import topic_guard
 from tests.simulation import target_mirror, target_state
@@ -128,7 +128,7 @@ def taken_over(
         (topic_guard, "AdminClient", admin),
         (client_close, "Future", lambda: SimFuture(world)),
         (idempotent, "make_tables", lambda _: target_state.TABLES),
-        (application, "load", target_mirror.shape_of),
+        (shape_cache, "load", target_mirror.shape_of),
         (application, "refuse_cascades", lambda *_: None),
         (application, "warn", lambda *_: None),
     ]

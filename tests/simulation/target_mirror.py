@@ -4,7 +4,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from consumer.mirror import application, row_position, source_generation
+from consumer.mirror import (
+    application,
+    row_position,
+    shape_cache,
+    source_generation,
+)
 from consumer.mirror.position_store import GENERAL
 from consumer.mirror.table_shape import TargetTable
 from tests.simulation.target import Tx
@@ -54,8 +59,9 @@ def statement_of(text: str) -> Statement | None:
     """Return what runs a statement; None: no mirror sends it."""
     if text in _OF:
         return _OF[text]
+    said, _, _ = text.partition(" /* ")  # which shape of the table it stands on
     for pattern, make in _PATTERNS.items():
-        if found := pattern.fullmatch(text):
+        if found := pattern.fullmatch(said):
             return make(found)
     return None
 
@@ -302,6 +308,7 @@ _OF: Final[dict[str, Statement]] = {
     source_generation._KEEP: _keep,
     source_generation._SHARE: _share,
     source_generation.LOCK: _advise,
+    shape_cache.CHANGED: lambda *_: Rows(),
     row_position._THERE: lambda *_: Rows([()]),
     row_position._LOCK_MARKS: _lock_marks,
     row_position._MARKED: _marked,

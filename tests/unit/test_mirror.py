@@ -175,6 +175,10 @@ DRIVEN_BY = {
         "test_tables_that_no_pattern_names_are_passed_over"
     ),
     "consumer/mirror/table_shape.py": "integration/test_mirror_batches.py",
+    "consumer/mirror/shape_cache.py": (
+        "integration/test_mirror_altered.py: "
+        "test_a_value_is_read_by_the_type_that_its_column_has_now"
+    ),
     "consumer/mirror/table_writer.py": (
         "integration/test_mirror_ops.py: "
         "test_without_a_key_one_of_the_rows_that_look_alike_changes"
