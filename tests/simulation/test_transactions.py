@@ -15,6 +15,7 @@ from tests.simulation.kafka import SimCluster
 from tests.simulation.kafka_transactions import POSITIONS, TransactionLog
 from tests.simulation.run import Run, run
 from tests.simulation.schedule import Schedule
+from walstream.kafka.flush_policy import FlushPolicy
 from walstream.kafka.unmarked_record import UnmarkedRecords
 
 SCHEDULES = 60
@@ -57,6 +58,25 @@ def test_schedules_violate_nothing_and_repeat_nothing() -> None:
     assert not repeated
     asked = {f"{what} transaction" for what in ("init", "begin", "commit")}
     assert asked <= calls.keys()
+
+
+def test_no_producer_hears_of_more_than_it_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else its policy takes what waits for linger.ms for delivered, or flushes on."""
+    seen = 0
+    is_due = FlushPolicy.is_due
+
+    def patched(self: FlushPolicy, now_s: float, *, quiet: bool) -> bool:
+        nonlocal seen
+        seen += self.sent > 1
+        assert self.reported <= self.sent
+        return is_due(self, now_s, quiet=quiet)
+
+    monkeypatch.setattr(FlushPolicy, "is_due", patched)
+    for schedule in islice(transactional(), 6):
+        assert not run(replace(schedule, relays=[], members=[])).violation
+    assert seen
 
 
 def test_a_start_waits_for_a_leader_of_the_positions(

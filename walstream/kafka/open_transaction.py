@@ -7,16 +7,15 @@ behind it, and the next one of the same transactional.id would commit its record
 its own. Operators know them as hanging (kafka-transactions.sh find-hanging).
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 import structlog
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
-from walstream.kafka.errors import ProducerLost, failure
+from walstream.kafka.errors import ProducerLost
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.open_ranges import OpenRanges, shown
 from walstream.kafka.record_copy import produce_copy
@@ -116,7 +115,7 @@ class OpenTransactions:
                 name = before[0] if name == A_ROW else min(name, before[0])
             return name, record
 
-        found = self._ranges.find(partitions)
+        found = self._ranges.find(partitions, patient=True)
         try:
             records = self._read(found, told)
         except WalstreamError as error:
@@ -150,9 +149,11 @@ class OpenTransactions:
             for topic, number in left:
                 counts[topic] = max(counts.get(topic, 0), number + 1)
             # at last without partitions that have no leader
-            look = self._ranges.find if is_late else self._ranges.look
             try:
-                found = look(counts)
+                if is_late:
+                    found = self._ranges.find(counts, patient=True)
+                else:
+                    found = self._ranges.look(counts)
             except WalstreamError as error:
                 if is_late or not error.retryable:
                     return set()
@@ -234,27 +235,16 @@ class OpenTransactions:
         """
         deadline = runtime.monotonic() + _SEND_S
         try:
-            with _failures():
-                producer.begin_transaction()
+            with self._coordinator.transaction(_DOING, producer):
                 for one in records:
                     produce_copy(producer, one, lambda: self._is_over(deadline))
                 while producer.flush(_FLUSH_S):
                     if self._is_over(deadline):
                         break
-            self._coordinator.answered(_DOING, end)
+                self._coordinator.answered(_DOING, end)
         except ProducerLost:
             if producer is self._producers[0]:
                 raise
 
     def _is_over(self, deadline: float) -> bool:
         return self._stopped() or runtime.monotonic() > deadline
-
-
-@contextmanager
-def _failures() -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as error:
-        raise failure(error.args[0], _DOING) from error
-    except BufferError as error:
-        raise Transient(f"{_DOING}: a record finds no room in the queue") from error

@@ -4,14 +4,15 @@ librdkafka asks again and again, and tells nobody: the broker of one coordinator
 away while all others take records.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 
-from walstream.errors import Transient
-from walstream.kafka.errors import failure
+from walstream.errors import Transient, WalstreamError
+from walstream.kafka.errors import ProducerLost, failure
 from walstream.pipeline.outage import Outage
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT, SINK
@@ -61,6 +62,24 @@ class TransactionCoordinator:
                 return
         raise Transient(f"{doing}: the sink was closed")
 
+    @contextmanager
+    def transaction(self, doing: str, producer: Producer) -> Iterator[None]:
+        """Have a transaction open, which the block ends; abort it where that fails.
+
+        librdkafka begins no other one before. Raises what the client raises as
+        WalstreamErrors.
+        """
+        with _failures(doing):
+            producer.begin_transaction()
+        try:
+            with _failures(doing):
+                yield
+        except WalstreamError as error:
+            passes = error.retryable and not isinstance(error, ProducerLost)
+            if passes and not self.is_stopped():
+                self.answered(doing, producer.abort_transaction)
+            raise
+
     def _tell(self, why: str) -> None:
         self.outage = Outage(why, _HINT)
         told = {SINK: self._sink, ERROR: why, HINT: _HINT}
@@ -70,3 +89,13 @@ class TransactionCoordinator:
         if self.outage is not None:
             self.outage = None
             _log.info("Kafka's coordinator answers", **{SINK: self._sink})
+
+
+@contextmanager
+def _failures(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise failure(error.args[0], doing) from error
+    except BufferError as error:
+        raise Transient(f"{doing}: a record finds no room in the queue") from error

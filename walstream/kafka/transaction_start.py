@@ -28,6 +28,7 @@ _HIDDEN_S: Final = 5.0  # a position in an open transaction is hidden for longer
 _AGAIN_S: Final = 0.5
 _log = structlog.get_logger()
 _BRIEF_S: Final = 3.0  # a position is the last record of a transaction: it ends soon
+_REPEATED: Final = "the start of a sink is repeated: it keeps records that may be lost"
 
 
 class TransactionStart:
@@ -75,6 +76,7 @@ class TransactionStart:
         still_open = OpenTransactions(
             producers, self._client, coordinator, self._longest_s
         )
+        told = ""
         while True:
             try:
                 if not self._is_bound:
@@ -92,6 +94,9 @@ class TransactionStart:
                 passes = error.retryable and not isinstance(error, ProducerLost)
                 if not (passes and unmarked.are_kept) or coordinator.is_stopped():
                     raise
+                if (why := str(error.args[0])) != told:
+                    _log.warning(_REPEATED, **{ERROR: why})
+                told = why
                 runtime.sleep(_AGAIN_S)
             else:
                 self.leaderless = still_open.leaderless

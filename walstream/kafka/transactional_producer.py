@@ -183,17 +183,17 @@ class TransactionalProducer(OrderedProducer):
         if transaction is self._current and not (
             self._held or (topic.unproven and partition in topic.unproven)
         ):
-            report = self._callback
+            tell = self._callback
             try:
-                name = topic.name
                 self._produce(
-                    name, value, key, partition, report, None, timestamp_ms, headers
+                    topic.name, value, key, partition, tell, None, timestamp_ms, headers
                 )
             except (BufferError, KafkaException):
                 pass  # the careful way tells which
             else:
                 self._batch.undelivered += 1
                 self._share.records += 1
+                self._flushes.sent += 1
                 return
         record = topic, value, key, partition, timestamp_ms, headers
         if self._held or not self._produce_in(transaction, *record):

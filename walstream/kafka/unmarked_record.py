@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
-from walstream.kafka.errors import failure
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.open_ranges import OpenRanges, shown
 from walstream.kafka.record_copy import produce_copy
@@ -109,16 +108,11 @@ class UnmarkedRecords:
             partitions=shown(lost),
             records=sum(map(len, lost.values())),
         )
-        try:
-            producer.begin_transaction()
+        with self._coordinator.transaction(_DOING, producer):
             for records in lost.values():
                 for record in records:
                     produce_copy(producer, record, self._stopped)
-        except BufferError:
-            raise Transient("closed before lost records were sent") from None
-        except KafkaException as error:
-            raise failure(error.args[0], _DOING) from error
-        self._coordinator.answered(_DOING, producer.commit_transaction)
+            self._coordinator.answered(_DOING, producer.commit_transaction)
 
     def _settled(self) -> Kept:
         """Return what is lost where nothing is open, asking until brokers tell.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Self, cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from tests.support.runtime import altered
 from walstream.errors import Transient
@@ -335,3 +336,45 @@ def test_a_stop_ends_the_wait(log: Log) -> None:
     with pytest.raises(Transient, match="closed"):
         found.end_ops({"t": 2}, (10, 5))
     assert log.now < 6
+
+
+def test_a_broker_that_does_not_answer_is_waited_for(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its partition has a leader: what is open there would be written behind."""
+    put(log, ONE, "mine", (20, 0))
+    ends = log.ends
+
+    def asked(places: Collection[Partition], *, stable: bool) -> Any:
+        if log.now < 30:
+            log.sleep(5)
+            raise Transient("no answer")
+        return ends(places, stable=stable)
+
+    monkeypatch.setattr(log, "ends", asked)
+    opened(log, "mine").end_ops({"t": 2}, (10, 5))
+    assert not log.open
+    assert not log.texts(ONE)
+
+
+def test_a_transaction_that_fails_is_aborted_for_the_next_to_begin(log: Log) -> None:
+    """As where too few replicas are in sync for the copy to be taken in time."""
+    put(log, ONE, "mine", (10, 5))
+    late = KafkaError(KafkaError.INVALID_TXN_STATE, "late", txn_requires_abort=True)
+    commits, aborts = [KafkaException(late)], 0
+
+    class Failing(Sender):
+        def commit_transaction(self, wait_s: float) -> None:
+            if commits:
+                raise commits.pop()
+            super().commit_transaction(wait_s)
+
+        def abort_transaction(self, _wait_s: float) -> None:
+            nonlocal aborts
+            aborts += 1
+
+    senders = [Failing(log, "mine")]
+    found = OpenTransactions(cast("Any", senders), {}, Coordinator(), LONGEST_S)
+    with pytest.raises(Transient, match="late"):
+        found.end_ops({"t": 2}, (10, 5))
+    assert aborts == 1

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Self, cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from tests.support.runtime import altered
 from walstream.errors import PermissionLacking, TopicLost, Transient
@@ -330,4 +331,30 @@ def test_a_stop_ends_the_wait_for_records(
     made = UnmarkedRecords({}, coordinator)
     with pytest.raises(Transient, match="closed"):
         made.keep({"t": 1}, lambda: COVERED)
+    assert not made.are_kept
+
+
+def test_a_commit_that_fails_is_aborted_and_sent_again(kafka: Kafka) -> None:
+    """The client begins no transaction while a failed one is not aborted."""
+    made = begun(kafka)
+    kafka.open.clear()
+    kafka.aborted = {ONE: range(5), TWO: range(1)}
+    late = KafkaError(KafkaError.INVALID_TXN_STATE, "late", txn_requires_abort=True)
+    failures = [KafkaException(late)]
+
+    class Failing(Sender):
+        def commit_transaction(self, wait_s: float) -> None:
+            if failures:
+                raise failures.pop()
+            super().commit_transaction(wait_s)
+
+        def abort_transaction(self, _wait_s: float) -> None:
+            self.sent.clear()
+
+    producer = Failing()
+    with pytest.raises(Transient, match="late"):
+        made.send_lost(cast("Any", producer))
+    assert made.are_kept
+    made.send_lost(cast("Any", producer))
+    assert producer.committed
     assert not made.are_kept
