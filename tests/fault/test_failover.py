@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.op_order import distinct
-from tests.support.oracles.topic_reader import Reader
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.walstream import Walstream
 from tests.support.servers.standby import Standby
 from walstream.testing.servers import LocalPostgres
@@ -18,6 +18,12 @@ from walstream.testing.servers import LocalPostgres
 RECEIVED = """
 SELECT FROM pg_stat_replication
 WHERE application_name = 'walstream' AND write_lsn >= %s::pg_lsn
+"""
+COMMITS = 600_000
+SINGLY = """
+DO $$BEGIN
+  FOR n IN {0}..{1} LOOP INSERT INTO t VALUES (n); COMMIT; END LOOP;
+END$$
 """
 
 
@@ -85,6 +91,59 @@ def test_a_row_that_was_sent_and_that_the_new_primary_lost_stops_the_source(
         reader.count(2)
         walstream.until("server closed the connection")
         assert walstream.terminate() == 0
+    walstream.start().ends_with(
+        3, "readers have changes that this server lost", "walstream positions reset app"
+    )
+
+
+@pytest.mark.fault_long
+@pytest.mark.takes(240)
+def test_what_a_sinks_own_worker_sent_stops_the_source_when_it_is_back(  # noqa: PLR0913, PLR0917 - fixtures
+    primary: LocalPostgres,
+    database: Database,
+    standby: Standby,
+    kafka: KafkaServer,
+    own_kafka: OwnKafka,
+    runs: Runs,
+) -> None:
+    """The stream never came to it: another sink's Kafka was away for long."""
+    database.execute("ALTER TABLE t ADD v text")
+    stuck, prefix = own_kafka(), f"other_{runs.prefix}"
+    topic = f"{prefix}public.t"
+    admin = TopicAdmin(kafka.bootstrap)
+    admin.create(topic, 1, max_message_bytes="2000")
+    walstream = runs(
+        primary.dsn(),
+        source={"failover": True},
+        sink={"producer": {"bootstrap.servers": stuck.bootstrap}},
+        others={"other-one": {"topic": prefix + "{schema}.{table}"}},
+    )
+    with (
+        Reader(stuck.bootstrap, runs.prefix) as late,
+        Reader(kafka.bootstrap, prefix) as early,
+    ):
+        begun(walstream, database, late)
+        early.count(1)
+        standby.sync(walstream.slot)
+        database.execute("INSERT INTO t VALUES (2, repeat('x', 5000))")
+        late.count(2)
+        walstream.until("streaming to a detached sink")
+        stuck.freeze()
+        admin.configure(topic, "max.message.bytes", "200000")
+        database.execute("ALTER SYSTEM SET synchronous_commit = off")
+        database.execute("SELECT pg_reload_conf()")
+        database.execute(SINGLY.format(3, COMMITS))
+        follow(database)
+        standby.stop()
+        database.execute(SINGLY.format(COMMITS + 1, COMMITS + 100_000))
+        early.until(
+            lambda some: len(some) == COMMITS + 100_000, 180, "its own worker sends all"
+        )
+        stuck.thaw()
+        walstream.until("sink is back in the source's stream")
+        assert walstream.terminate() == 0
+        assert len(late.read()) < COMMITS
+    fail_over(primary, standby, walstream)
     walstream.start().ends_with(
         3, "readers have changes that this server lost", "walstream positions reset app"
     )

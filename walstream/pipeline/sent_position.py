@@ -9,7 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from walstream.lsn import Lsn
-from walstream.pipeline.state_document import StateDocument
+from walstream.pipeline.state_document import (
+    StateDocument,
+    StateDocuments,
+    StoredDocuments,
+)
 
 _STEP: Final = 16 << 20  # bytes of WAL: so far the bound is ahead
 
@@ -31,8 +35,28 @@ class Given:
         """Take what is known for all there was, on an operator's word."""
         return replace(self, below=self.lsn + 1)
 
+    def joined(self, other: Self) -> Self:
+        """Return what both together were given.
+
+        On another timeline the other one is older: this one's stream has seen it.
+        """
+        if other.timeline != self.timeline:
+            return self
+        lsn, below = max(self.lsn, other.lsn), max(self.below, other.below)
+        return replace(self, lsn=lsn, below=below)
+
 
 GIVEN: Final = StateDocument("given", Given)
+GIVEN_ELSEWHERE: Final = StateDocuments("given/", Given)
+"""By sink, what its own worker gave it before it came back into the stream."""
+
+
+def sent_so_far(stored: StoredDocuments) -> Given | None:
+    """Return how far sinks got commits, in the stream and of workers of their own."""
+    found = GIVEN.read(stored)
+    for other in GIVEN_ELSEWHERE.read_all(stored).values():
+        found = other if found is None else found.joined(other)
+    return found
 
 
 class Reach:

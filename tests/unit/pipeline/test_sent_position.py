@@ -1,6 +1,12 @@
 """What sinks may have been given is bounded on disk before they are given it."""
 
-from walstream.pipeline.sent_position import GIVEN, Given, Reach
+from walstream.pipeline.sent_position import (
+    GIVEN,
+    GIVEN_ELSEWHERE,
+    Given,
+    Reach,
+    sent_so_far,
+)
 from walstream.testing import MemoryStore
 
 STEP = 16 << 20
@@ -62,3 +68,22 @@ def test_a_document_is_read_as_it_was_written() -> None:
     assert not given.sure
     assert given.believed().sure
     assert GIVEN.read(MemoryStore()) is None
+
+
+def test_a_sink_that_came_back_may_have_had_more_than_the_stream() -> None:
+    store = MemoryStore()
+    assert sent_so_far(store) is None
+    store.write(GIVEN.entry(Given(2, 100, 150)))
+    assert sent_so_far(store) == Given(2, 100, 150)
+    store.write(GIVEN_ELSEWHERE.of("a").entry(Given(2, 900, 901)))
+    store.write(GIVEN_ELSEWHERE.of("b").entry(Given(2, 50, 60)))
+    assert sent_so_far(store) == Given(2, 900, 901)
+    # what was sent of an older timeline was looked at when the newer one began
+    store.write(GIVEN_ELSEWHERE.of("a").entry(Given(1, 900, 901)))
+    assert sent_so_far(store) == Given(2, 100, 150)
+
+
+def test_what_is_not_sure_of_one_is_not_of_both() -> None:
+    joined = Given(1, 900, 901).joined(Given(1, 100, 2000))
+    assert joined == Given(1, 900, 2000)
+    assert not joined.sure

@@ -12,7 +12,7 @@ from walstream.lsn import NEVER, Lsn, show
 from walstream.pipeline.commit_times import CommitTimes, TimeIndex
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink, Position
-from walstream.pipeline.sent_position import GIVEN
+from walstream.pipeline.sent_position import sent_so_far
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.fact_book import FactRules, NoFacts
@@ -129,7 +129,7 @@ class SessionStream:
             facts=stage.facts_of_columns,
             sinks=stage.sinks,
             messages=stage.messages or site.hear is not None,
-            given=GIVEN.read(self._positions),
+            given=sent_so_far(self._positions),
             positions=self._positions,
             accepts=self._accepts,
             heartbeat=site.source.heartbeat,

@@ -10,7 +10,7 @@ from walstream.pipeline.commit_times import TimeIndex
 from walstream.pipeline.ports import Position
 from walstream.pipeline.root_key import ROOTS, RootKeys
 from walstream.pipeline.row_key import KEYS, KeyHistory
-from walstream.pipeline.sent_position import GIVEN
+from walstream.pipeline.sent_position import sent_so_far
 from walstream.pipeline.state_document import StateDocument
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import StoredState
@@ -101,7 +101,7 @@ def stored_of(positions: LmdbStore, slot: str) -> StoredState:
         intent=intent is not None and intent.slot == slot,
         origin=intent.origin if intent else "",
         consistent_point=intent.consistent_point if intent else None,
-        given=GIVEN.read(positions),
+        given=sent_so_far(positions),
         slot=slot,
     )
 

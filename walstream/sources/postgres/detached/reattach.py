@@ -11,6 +11,7 @@ from walstream.kafka import delivery_era
 from walstream.kafka.registry.stored_schema import lent
 from walstream.kafka.replay_mark import sink_replay
 from walstream.lsn import Lsn
+from walstream.pipeline.sent_position import GIVEN, GIVEN_ELSEWHERE
 from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.detached.detached_sink import (
     BACK,
@@ -93,6 +94,8 @@ class ReattachAttempt:
                 eras = delivery_era.of_sink(theirs, self.sink) if theirs else {}
                 replays = sink_replay(theirs, self.sink) if theirs else {}
                 ids = lent(theirs, self.sink, ()) if theirs else {}
+                # a failover may lose what the source's own stream never came to
+                given = GIVEN.read(theirs) if theirs else None
             if ended is None or ended.at < self.place:
                 return None  # it died on its way: it is started again
             if not self.decide(comes=True):
@@ -102,8 +105,10 @@ class ReattachAttempt:
             gone = JOINS.of(self.sink).entry(None)
             over = delivery_era.ended(positions, self.sink)
             sent = stored_state.sent_below(positions, ended.at)
+            more = GIVEN_ELSEWHERE.of(self.sink).entry(given)
             # a registry that is away by now does not tell what it told the other one
-            positions.write({**over, **eras, **replays, **ids, **sent, **back, **gone})
+            taken = {**over, **eras, **replays, **ids, **sent, **more}
+            positions.write({**taken, **back, **gone})
             return ended.at
         finally:
             lock.release()
