@@ -1,7 +1,7 @@
 """Shapes of the target's tables, each proved by the transactions that use it.
 
 A table may be altered under a mirror: a value would be read by the type that its column
-had before, without an error, and a row be found by what is no key now. A write locks
+had before, without an error, and a row be found by what was the key once. A write locks
 its table until the commit, so what is true behind the last one was true for each.
 """
 

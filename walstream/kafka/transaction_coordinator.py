@@ -64,10 +64,9 @@ class TransactionCoordinator:
 
     @contextmanager
     def transaction(self, doing: str, producer: Producer) -> Iterator[None]:
-        """Have a transaction open, which the block ends; abort it where that fails.
+        """Open a transaction, which the block ends; abort it where that fails.
 
-        librdkafka begins no other one before. Raises what the client raises as
-        WalstreamErrors.
+        The client begins no other one before. Its errors come as WalstreamErrors.
         """
         with _failures(doing):
             producer.begin_transaction()
