@@ -52,6 +52,7 @@ class Instance:
     stop: Stop | None = None
     ended: str = ""  # the error that it ended with
     thawed: float = -1.0  # when it last continued that had been frozen for long
+    idle: bool = False  # was it frozen between two turns of its loop?
 
     @property
     def folder(self) -> str:
@@ -160,7 +161,7 @@ class Instances:
         if seconds > _TIMEOUT_S:
             world.at(_TIMEOUT_S, lambda: self.server.cut(process))
         if seconds > _KNOWS_S:
-            instance.thawed = thaw
+            instance.thawed, instance.idle = thaw, process.port == "poll"
 
     @property
     def _reader(self) -> Instance:
@@ -177,6 +178,7 @@ class Instances:
         process = world.owner
         if process is None:
             return
+        process.port = name
         if self._kill_after >= 0:
             self._kill_after -= 1
             if self._kill_after < 0:
@@ -196,11 +198,13 @@ class Instances:
                 )
 
     def _see_new_connection(self, process: Process) -> None:
-        """See that one that was frozen for long sends nothing of its old connection."""
+        """See that one that was frozen for long sends nothing of its old connection.
+
+        What it puts at the end of a turn in which it was frozen is purged in the next.
+        """
         for one in self.all:
-            if one.process is process and (
-                process.reads_since < one.thawed <= self.world.now
-            ):
+            old = process.reads_since < one.thawed <= self.world.now
+            if one.process is process and one.idle and old:
                 raise Violation(f"{one.state} was frozen, and sends what it reads")
 
     def _sending(self, owner: Process | None, put: float) -> None:

@@ -51,6 +51,14 @@ FOUND: Final = {
         '{"seed":105,"commits":[[2.6434,545659014]],"faults":[],"kills":[],'
         '"freezes":[],"relays":[[0.0286,"freeze at a call"],[0.1599,"retention"]]}'
     ),
+    # the stream was to go up to a snapshot of a server that another one replaced, and
+    # waited for WAL that the new one had not
+    "promoted after a snapshot was taken": (
+        '{"seed":74004279,"commits":[[0.0646,344273952],[0.2089,3941956839],'
+        '[0.2912,4282807547]],"faults":[[0.045,"slow partition"],[0.0689,'
+        '"Kafka away"],[0.4625,"failover"]],"kills":[129,45],"freezes":[],'
+        '"rows":[["one",3],["three",6]]}'
+    ),
 }
 
 

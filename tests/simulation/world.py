@@ -52,6 +52,7 @@ class Process:
     frozen_until: float = 0.0
     rested: int = -1  # how much had happened when it last rested
     reads_since: float = 0.0  # when the slot's connection that it reads was opened
+    port: str = ""  # that it called last, if anybody asks
 
     def awake(self, now: float) -> bool:
         return self.frozen_until <= now

@@ -305,6 +305,7 @@ class SourceSession:
         held = begun.holder or hold(self._site, tell=tell_of_waiting)
         with closing(held) as holder:
             self._wait_for(stage.sinks)
+            holder.check()  # a server that was promoted since may not come to its point
             if self._came_late(stage):
                 raise Restart("tables joined the publication during the start")
             if begun.holder is None and not self._run_up_to(holder.point, stage):
