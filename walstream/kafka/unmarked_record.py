@@ -22,6 +22,7 @@ from walstream.kafka.tail_reader import name_of
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.telemetry import runtime
+from walstream.telemetry.fields import ERROR
 
 _READ_S: Final = 5.0
 _POLL_S: Final = 0.1
@@ -69,6 +70,11 @@ class UnmarkedRecords:
             except WalstreamError as error:
                 self._kept = {}
                 if not error.retryable:
+                    _log.warning(
+                        "what is open cannot be read: what Kafka aborts of it is lost",
+                        partitions=shown(bounds),
+                        **{ERROR: str(error.args[0])},
+                    )
                     return
                 if not is_told and not self._stopped():
                     _log.warning(
