@@ -224,6 +224,20 @@ def test_a_slot_of_which_the_state_knows_nothing_has_to_be_adopted(
     reader.count(2)
 
 
+def test_a_slot_is_adopted_with_the_publication_of_its_former_reader(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """It stays as it is where that is not set: a reset would drop it, with its rows."""
+    database.execute("CREATE PUBLICATION dbz_publication FOR TABLE t")
+    make_slot(database)
+    database.execute("INSERT INTO t VALUES (1)")
+    walstream = runs(database.dsn).start("--adopt-slot")
+    walstream.ends_with(2, "there are: 'dbz_publication'", "set `publication`")
+    walstream.source = {"publication": "dbz_publication"}
+    walstream.start("--adopt-slot").streaming()
+    reader.count(1)
+
+
 def make_slot(database: Database, plugin: str = "pgoutput", name: str = "") -> None:
     create = "SELECT pg_create_logical_replication_slot(%s, %s)"
     database.fetch(create, name or database.name, plugin)

@@ -205,6 +205,17 @@ class Capture:
         finally:
             self.watch.at_first = False
 
+    def check_adopted(self, connection: Connection) -> None:
+        """See that there is the publication of which a slot's former reader read."""
+        there = publication.find(connection)
+        if self.name not in there:
+            names = ", ".join(map(repr, sorted(there))) or "none"
+            raise ConfigError(
+                f"publication {self.name!r} does not exist, and a slot that is adopted"
+                f" knows those alone that its former reader read; there are: {names}",
+                hint="set `publication` of the source to its name; nothing was changed",
+            )
+
     def present(self, connection: Connection) -> dict[str, Publication]:
         """Return the publications of an existing slot; raise without the main one."""
         found = publication.find(connection, self.names)

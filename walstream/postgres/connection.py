@@ -70,6 +70,11 @@ _BUNDLES: Final = (
 
 # No plain session may hang on a lock: it would hold up a stop, and a smart shutdown.
 _SHORT_SETTINGS: Final = {"lock_timeout": "5s", "statement_timeout": "60s"}
+# a slot that is created waits for transactions that run, as long as they do
+_LONG_SETTINGS: Final = {
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
 
 
 def connection_string(dsn: str, **replaced: str) -> str:
@@ -87,8 +92,8 @@ def connection_string(dsn: str, **replaced: str) -> str:
         ) from None
     options = str(given.get("options") or os.environ.get("PGOPTIONS", ""))
     wanted = dict(_SESSION_SETTINGS)
-    if "replication" not in replaced:
-        wanted |= _SHORT_SETTINGS
+    is_replication = "replication" in replaced
+    wanted |= _LONG_SETTINGS if is_replication else _SHORT_SETTINGS
     settings = " ".join(f"-c {name}={text}" for name, text in wanted.items())
     given["options"] = f"{options} {settings}".strip()
     given["client_encoding"] = VALUE_SETTINGS["client_encoding"]  # likewise one

@@ -175,6 +175,14 @@ def _resume(
     resume = position.resume
     hint = f"correct the dsn; if the change is meant, reset the source: {_GAP}"
     check_server(position, f"the position {show(resume)}", server, hint, reset)
+    # before the slot: of a backup that was restored without it LSNs come again, too
+    if resume > server.flush_lsn:
+        raise HistoryError(
+            f"the position {show(resume)} lies beyond the server's WAL, which ends at"
+            f" {show(server.flush_lsn)}: the server's history changed",
+            hint=_GAP,
+            repair=reset,
+        )
     if slot is None and named != position.slot:
         raise SlotLost(
             f"the position {show(resume)} belongs to the slot {position.slot!r}, the "
@@ -207,13 +215,6 @@ def _resume(
         )
     if confirmed > resume:
         raise _read_by_another(slot, resume, reset)
-    if resume > server.flush_lsn:
-        raise HistoryError(
-            f"the position {show(resume)} lies beyond the server's WAL, which ends at"
-            f" {show(server.flush_lsn)}: the server's history changed",
-            hint=_GAP,
-            repair=reset,
-        )
     return Decision(Step.WAIT if slot.active_pid else Step.STREAM, resume)
 
 

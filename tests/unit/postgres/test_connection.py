@@ -39,6 +39,13 @@ def failed(text: str, state: str | None = None) -> psycopg.Error:
     )
 
 
+def test_a_slot_is_waited_for_whatever_a_role_has_set() -> None:
+    """Its creation waits for transactions that run, and each is a lock."""
+    options = given("host=h dbname=d", replication="database")["options"]
+    assert "-c lock_timeout=0" in options
+    assert "-c lock_timeout=5s" in given("host=h dbname=d")["options"]
+
+
 @pytest.mark.parametrize(
     "dsn", ["postgresql://u:p@h:1/d", "host=h port=1 dbname=d user=u password=p"]
 )

@@ -122,6 +122,10 @@ def test_start_goes_on(
         pytest.param(
             RESUME, None, SlotLost, ["gone", "0/200", "0/500"], id="slot gone"
         ),
+        # its LSNs come again: a reset begins a new epoch only where that is told
+        pytest.param(
+            at(0x501), None, HistoryError, ["beyond the server's WAL"], id="restored"
+        ),
         pytest.param(
             RESUME,
             replace(SLOT, wal_status="lost"),

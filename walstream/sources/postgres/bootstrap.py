@@ -214,6 +214,8 @@ class Beginning:
         source = self._site.source
         ours = stored_of(self._positions, source.slot).intended(server)
         with session(source.dsn) as connection:
+            if not ours:
+                self._capture.check_adopted(connection)
             self._capture.recognise(connection, at_first=ours)
             tables = self._tables(connection) if ours else []
         adopted = {SLOT: source.slot, LSN: show(decision.resume)}

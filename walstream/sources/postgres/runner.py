@@ -169,16 +169,20 @@ class PostgresRunner:
             config, name, source, beside=True, replace=replace
         )
         choice = requested_tables.find(source, patterns, where)
-        self._progress.ask(choice.tables, replace=replace, where=where)
+        self._ask(choice.tables, replace=replace, where=where)
         return choice
 
     def backfill(self, tables: Sequence[str], *, replace: bool, where: str) -> str:
         """Request that tables are read beside the stream; "" when that is on disk."""
         try:
-            self._progress.ask(tables, replace=replace, where=where)
+            self._ask(tables, replace=replace, where=where)
         except WalstreamError as error:
             return str(error.args[0])
         return ""
+
+    def _ask(self, tables: Sequence[str], *, replace: bool, where: str) -> None:
+        # what was read of one that is to be replaced may be what an operator altered
+        self._progress.ask(tables, replace=replace, anew=replace, where=where)
 
 
 def _left(record: BackfillProgress) -> BackfillLeft:

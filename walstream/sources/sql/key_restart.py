@@ -96,9 +96,16 @@ def beginning(keys: KeyExtent) -> int:
     return min(0, first - 1)
 
 
-def error(table: str, position: int, keys: KeyExtent) -> KeysRestarted:
-    """Return it, with the command that reads the table from its first key."""
-    if keys.newest is not None and keys.newest < position:
+def error(
+    table: str, position: int, keys: KeyExtent, former: str = ""
+) -> KeysRestarted:
+    """Return it, with the command that reads the table from its first key.
+
+    `former` is the column of which the position is a key, where it is another one.
+    """
+    if former:
+        seen = f"the position is of the column {former!r}"
+    elif keys.newest is not None and keys.newest < position:
         seen = f"its greatest key is {keys.newest}"
     elif keys.newest is None or (keys.next or position + 1) <= position:
         seen = f"the next key is {keys.next}"
@@ -172,7 +179,7 @@ class KeyWatch:
         if not progress.restarted:  # they may grow past it meanwhile
             progress.restarted = True
             progress.store()
-        raise error(self._table, position, keys)
+        raise error(self._table, position, keys, progress.former)
 
     def _begin_anew(self, position: int, keys: KeyExtent, origin: str) -> None:
         self._progress.begin_anew(beginning(keys))

@@ -59,6 +59,7 @@ class PolledTableDocument:
     hint: str = ""
     repair: str = ""
     origin: str = ""  # of the table's keys; "": unknown
+    column: str = ""  # of the key; "": unknown
     restarted: bool = False  # its keys start anew: an operator says where to go on
     horizon: tuple[int, float] | None = None  # as in `Horizon`
     clock: ClockReading | None = None
@@ -78,8 +79,13 @@ class TableProgress:
         table: str,
         bounds: GapBounds,
         now: Callable[[], float] | None = None,
+        *,
+        column: str = "",
     ) -> None:
-        """`now` stands for the clock by which missing keys grow old."""
+        """`now` stands for the clock by which missing keys grow old.
+
+        Its keys are those of a `column`: those of another one start again.
+        """
         self.timeout_s = bounds.timeout_s
         self._positions = positions
         self._document = POLLED.of(table)
@@ -93,6 +99,10 @@ class TableProgress:
         self.trouble = Trouble(stored.error, stored.hint, stored.repair)
         self.origin = stored.origin
         self.restarted = stored.restarted
+        self._column = column
+        self.former = ""  # column, of which the position is a key
+        if self.key is not None and stored.column not in {"", column}:
+            self.restarted, self.former = True, stored.column
         self.horizon = Horizon(*stored.horizon) if stored.horizon else None
         self.store_s = 0.0  # how long storing took, all in all
         try:
@@ -129,7 +139,7 @@ class TableProgress:
     def _begin_at(self, key: int) -> None:
         self.key = key
         self.origin, self.horizon, self.trouble = "", None, NO_TROUBLE
-        self.restarted = False
+        self.restarted, self.former = False, ""
 
     def store(self) -> None:
         """Make it durable."""
@@ -145,6 +155,7 @@ class TableProgress:
             repair=self.trouble.repair,
             origin=self.origin,
             restarted=self.restarted,
+            column=self.former or self._column,
             horizon=(horizon.key, horizon.at) if horizon else None,
             clock=self._clock.reading(),
             gaps=self.gaps.document(),
@@ -172,4 +183,6 @@ class TableProgress:
 
 def progress_of(source: SqlSource, table: str, positions: StateStore) -> TableProgress:
     """Read how far a configured table is."""
-    return TableProgress(positions, table, bounds_of(source.tables[table]))
+    rules = source.tables[table]
+    bounds = bounds_of(rules)
+    return TableProgress(positions, table, bounds, column=rules.primary_key)

@@ -27,9 +27,7 @@ from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.inspector import wish_of
 from walstream.sources.sql.poller import Poller, PollingRules
 from walstream.sources.sql.progress import (
-    TableProgress,
     Trouble,
-    bounds_of,
     progress_of,
 )
 from walstream.sources.sql.range_runner import (
@@ -203,7 +201,7 @@ class SqlRunner:
                 rules.parallelism,
                 rules.on_restart == "reread",
             ),
-            TableProgress(self._positions, name, bounds_of(rules)),
+            progress_of(self._source, name, self._positions),
             place.connect,
             runner,
         )

@@ -89,3 +89,21 @@ def test_a_request_by_message_outlives_its_session(
         wait_until(lambda: len(found) == 2, 10, "both are looked at")
         source.say_drained(drained=True)
     assert source.counts().backfill_messages == {"accepted": 2, "refused": 0}
+
+
+def test_a_table_that_is_to_be_replaced_again_begins_once_more(tmp_path: Path) -> None:
+    """What was read of it may be what an operator altered since."""
+    with LmdbStore(tmp_path / "app") as positions:
+        stop = Stop(Waker(), 1.0)
+        context = SourceContext(config(), "app", positions, Options(), stop)
+        source = runner.PostgresRunner(context)
+
+        def ask(*, replace: bool) -> int:
+            assert not source.backfill(["public.t"], replace=replace, where="")
+            return source._progress.wishes()["public.t"].serial  # noqa: SLF001 - stored
+
+        first = ask(replace=False)
+        assert ask(replace=False) == first
+        second = ask(replace=True)
+        assert second > first
+        assert ask(replace=True) > second

@@ -88,3 +88,9 @@ def test_a_replica_is_waited_for_ten_minutes() -> None:
         behind.wait("t")
     now[0] = 1199
     behind.wait("t")
+
+
+def test_a_position_of_another_column_is_named() -> None:
+    found = error("t", 200, KeyExtent(51, 150, 151), "id")
+    assert "the position is of the column 'id'" in str(found)
+    assert found.repair.command.endswith("--to 0")

@@ -114,3 +114,27 @@ def test_a_table_that_begins_anew_has_no_gaps_of_before() -> None:
     found.begin_anew(0)
     again = progress(positions)
     assert (again.key, again.horizon, len(again.gaps)) == (0, None, 0)
+
+
+def test_keys_of_another_column_start_again() -> None:
+    positions = MemoryStore()
+    before = TableProgress(positions, "t", BOUNDS, lambda: 50.0, column="id")
+    before.key = 200
+    before.store()
+    for _ in range(2):  # it is not forgotten with the first store
+        found = TableProgress(positions, "t", BOUNDS, lambda: 50.0, column="seq")
+        assert (found.restarted, found.former) == (True, "id")
+        found.store()
+    found.rewind(0)
+    found = TableProgress(positions, "t", BOUNDS, lambda: 50.0, column="seq")
+    assert (found.restarted, found.former, found.key) == (False, "", 0)
+
+
+@pytest.mark.parametrize(("stored", "key"), [("", 200), ("id", None)])
+def test_a_position_of_no_known_column_is_of_any(stored: str, key: int | None) -> None:
+    positions = MemoryStore()
+    before = TableProgress(positions, "t", BOUNDS, lambda: 50.0, column=stored)
+    before.key = key
+    before.store()
+    found = TableProgress(positions, "t", BOUNDS, lambda: 50.0, column="seq")
+    assert not found.restarted

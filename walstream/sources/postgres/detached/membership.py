@@ -36,6 +36,10 @@ from walstream.telemetry.fields import ERROR, HINT, LSN, SINK, SLOT
 
 _AGAIN_S: Final = 5.0
 _LOOK_EVERY_S: Final = 1.0
+_RENAMED: Final = (
+    "if it has another name now, its topics lack them: walstream backfill 'TABLES' "
+    "--replace"
+)
 _log = structlog.get_logger()
 
 
@@ -122,7 +126,7 @@ class SinkMembership:
             _log.error(
                 "sink was detached, and the source no longer feeds it: it never gets "
                 "the changes from here on",
-                **{SINK: sink, LSN: show(note.resume)},
+                **{SINK: sink, LSN: show(note.resume), HINT: _RENAMED},
             )
         gives_up = note.phase == AWAY and wanted and sink in self._given_up
         if note.phase != DROPPED and (gives_up or not wanted or note.phase != AWAY):
