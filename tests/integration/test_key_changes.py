@@ -777,3 +777,26 @@ def test_rows_that_came_while_the_key_was_away_are_to_be_read_anew(
     database.execute("INSERT INTO t VALUES (4, 'd')")
     reader.count(5)
     assert not walstream.said("rows sent before have none")
+
+
+TWO_KEYS = f"""
+CREATE TABLE t (id int PRIMARY KEY, code text NOT NULL UNIQUE, doc text NOT NULL);
+ALTER TABLE t ALTER doc SET STORAGE EXTERNAL;
+INSERT INTO t VALUES (1, 'a', '{LONG}');
+"""
+
+
+def test_a_toasted_value_is_found_by_the_key_that_replaced_the_former(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """No Delete of the row follows: what was its key changes as any column does."""
+    database.execute(TWO_KEYS)
+    walstream = runs(database.dsn).start().streaming()
+    assert walstream.terminate() == 0
+    database.execute("UPDATE t SET id = 2")
+    database.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (code)")
+    database.execute("UPDATE t SET id = 3")
+    walstream.start().streaming()
+    records = reader.until(lambda found: len(found) >= 3)
+    (inserted,) = [one for one in records if one.kind is Kind.INSERT]
+    assert inserted.new == {"id": "2", "code": "a", "doc": LONG}

@@ -109,7 +109,8 @@ def _array(element: Renderer, delimiter: str = ",") -> Renderer:
         return element(text).decode()
 
     def render(value: str) -> bytes:
-        literal = _BOUNDS.sub("", value, 1)
+        bounds = _BOUNDS.match(value)
+        literal = value[bounds.end() :] if bounds else value
         if not literal.startswith("{"):
             return json_text(value)
         written = token.sub(write, literal)

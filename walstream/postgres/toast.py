@@ -42,6 +42,14 @@ SELECT n.nspname, c.relname, quote_ident(current_user),
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
 """
 
+_IDENTITY: Final = """
+SELECT ARRAY(SELECT a.attname::text FROM unnest(i.indkey) k JOIN pg_attribute a
+    ON a.attrelid = i.indrelid AND a.attnum = k)
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+WHERE c.oid = %s AND i.indisvalid
+  AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
+"""
+
 # An untyped literal takes the column's type, and with it its index. An extension's
 # operator may be out of sight: then by text, as slow as a table's length. So is what an
 # implicit cast would make another type of: by whose function, its owner decides.
@@ -74,14 +82,14 @@ def read(
     there = [name for name in wanted if names[name] is not None]
     if not there:
         return None
+    place = sql.Identifier(schema, table)
+    sought = [names[name] or "" for name in there]
+    then = {names[name] or "": text for name, text in key.items()}
     try:
-        values = _select(
-            connection,
-            sql.Identifier(schema, table),
-            {names[name] or "": text for name, text in key.items()},
-            [names[name] or "" for name in there],
-            cast,
-        )
+        values = _select(connection, place, then, sought, cast)
+        if values is None and (now := _other_key(connection, oid, op, names, then)):
+            # what was the key then may have been changed since, by no key change
+            values = _select(connection, place, now, sought, cast)
     except psycopg.Error as error:
         state = error.sqlstate or ""
         if state == _DENIED:
@@ -93,6 +101,23 @@ def read(
         return None
     texts = dict(zip(there, values, strict=True))
     return [texts.get(name) for name in wanted]
+
+
+def _other_key(
+    connection: Connection,
+    oid: int,
+    op: ReplicationOp,
+    names: Mapping[str, str | None],
+    then: Mapping[str, Value],
+) -> dict[str, Value]:
+    """Return the row's values of what identifies it now; none: that is not known."""
+    found = connection.execute(_IDENTITY, (oid,)).fetchone()
+    columns = found[0] if found is not None else []
+    row = zip(op.table.columns, op.new or (), strict=True)
+    sent = {names[name]: value for name, value in row if isinstance(value, str)}
+    if set(columns) == set(then) or not sent.keys() >= set(columns):
+        return {}
+    return {name: sent[name] for name in columns}
 
 
 def names_now(

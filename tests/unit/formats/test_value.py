@@ -146,3 +146,9 @@ def test_numbers_in_an_array_stay_exact() -> None:
 )
 def test_what_is_no_array_is_a_text(text: str) -> None:
     assert renderer(TEXTS)(text) == orjson.dumps(text)
+
+
+def test_only_what_stands_in_front_of_an_array_is_its_bounds() -> None:
+    texts = renderer(1009)
+    assert texts('{"x[7:0]={a,b}",c}') == b'["x[7:0]={a,b}","c"]'
+    assert texts("[0:1]={a,b}") == b'["a","b"]'

@@ -20,7 +20,8 @@ def items(text: str, delimiter: str = ",") -> list[str | None]:
 
     Raises ValueError for any other text.
     """
-    literal = _BOUNDS.sub("", text, 1)
+    bounds = _BOUNDS.match(text)
+    literal = text[bounds.end() :] if bounds else text
     if literal[:1] != "{" or literal[-1:] != "}":
         raise ValueError("not an array")
     if '"' not in literal and literal.count("{") == 1:

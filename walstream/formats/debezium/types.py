@@ -61,6 +61,8 @@ _OPTIONAL_ITEMS: Final = frozenset(
 _OPTIONAL_NAMED: Final = frozenset(
     {"citext", "geography", "geometry", "hstore", "ltree"}
 )
+# what stands between the items of an array; a comma, but for box and PostGIS
+_DELIMITERS: Final = {"geography": ":", "geometry": ":"}
 
 
 class ConnectTypes:
@@ -110,7 +112,7 @@ class ConnectTypes:
         known = element.oid in _OPTIONAL_ITEMS or element.name in _OPTIONAL_NAMED
         of_items = item.schema.as_optional() if known else item.schema
         schema = connect.array(of_items)
-        delimiter = ";" if element.oid == _BOX else ","
+        delimiter = ";" if element.oid == _BOX else _DELIMITERS.get(element.name, ",")
         render = composite_text.array(item.render, delimiter)
         if self._options.validated and not of_items.optional:
             render = composite_text.array_without_nulls(

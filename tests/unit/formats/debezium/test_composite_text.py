@@ -78,3 +78,8 @@ def test_what_is_no_hstore_is_refused(text: str) -> None:
 def test_an_array_is_put_together(items: list[str | None], text: str) -> None:
     assert composite_text.array_text(items) == text
     assert composite_text.items(text) == items
+
+
+def test_only_what_stands_in_front_of_an_array_is_its_bounds() -> None:
+    assert composite_text.items('{"x[7:0]={a,b}",c}') == ["x[7:0]={a,b}", "c"]
+    assert composite_text.items("[0:1]={a,b}") == ["a", "b"]

@@ -235,3 +235,9 @@ def test_what_was_not_sent_has_a_placeholder_in_texts_alone() -> None:
     assert made(1009).unavailable == f"[{placeholder}]"
     for mode in ("connect", "isostring"):
         assert made(1182, time=mode).unavailable is None
+
+
+def test_postgis_puts_a_colon_between_the_items_of_an_array() -> None:
+    one = made(16501, "_geometry")
+    assert one.delimiter == ":"
+    assert made(16502, "_citext").delimiter == ","
