@@ -189,8 +189,9 @@ class BulkProducer:
         number = transaction.number if isinstance(transaction, PartitionCount) else -1
         if number in self._proving and self._failed is None:
             self.reports[number] = self._proving.pop(number)
-        # of many together the callback itself knows the last one
-        placed = last or self.reports.get(number)
+        # of many together the callback itself knows the last one; the binding's message
+        # is false where its value is empty
+        placed = last if last is not None else self.reports.get(number)
         if placed is not None and number >= 0:
             self._last[number] = placed
 

@@ -297,6 +297,16 @@ def test_what_goes_aside_is_counted_and_has_no_last(
     assert (made.sent, made.last) == (1, {})
 
 
+def test_the_last_record_may_be_empty(sender: Callable[..., BulkProducer]) -> None:
+    """The binding's message is false there: it has a length, its value's."""
+    made = sender({})
+    for value in (b"x", b""):
+        made.send("t", value, b"k", 0)
+    made.sent = 2
+    made.finish()
+    assert made.last == {0: 1}
+
+
 def test_a_queue_that_is_full_is_waited_for(
     sender: Callable[..., BulkProducer],
 ) -> None:
