@@ -10,6 +10,7 @@ _LARGEST_QUEUE_KBYTES: Final = 2_097_151
 # bytes: its message, its place in two queues, its report; of a transaction of its own
 # also what that is counted in
 _PER_RECORD: Final = 640
+_LARGEST_RECORD: Final = "message.max.bytes"
 _COUNT: Final = "queue.buffering.max.messages"
 _FEWEST: Final = 1000  # records in the queue; fewer fill no batch
 # milliseconds for each of a sink's several producers: librdkafka sends one partition a
@@ -155,7 +156,7 @@ def producer_properties(
         properties["linger.ms"] = _LINGER_BRIEF  # librdkafka wants it below those
     if not _is_true(properties["enable.idempotence"]):
         properties.pop("enable.gapless.guarantee")
-    properties.setdefault("message.max.bytes", _LARGEST)
+    properties.setdefault(_LARGEST_RECORD, _LARGEST)
     batch_size = _number(properties, "batch.size")
     properties["batch.size"] = min(batch_size, smallest_limit)
     # a record that the queue cannot hold would wait for room for ever
@@ -176,6 +177,14 @@ def _number(properties: ClientProperties, key: str) -> int:
         raise ConfigError(
             f"producer property {key!r}: {properties[key]!r} is not a whole number"
         ) from None
+
+
+def largest_record(given: ClientProperties) -> int | None:
+    """Return the largest record that a producer takes; None: any that a topic takes.
+
+    librdkafka counts less around key and value than RECORD_OVERHEAD is.
+    """
+    return _number(given, _LARGEST_RECORD) if _LARGEST_RECORD in given else None
 
 
 def fits_queue(given: ClientProperties, limit: int, built_for_limit: int) -> bool:

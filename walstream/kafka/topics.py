@@ -89,7 +89,7 @@ class Topics:
         self._login_refused: KafkaError | None = None
         self._why: Outage | None = None  # where no client said more
         self._hearing = ConnectionErrors(CertificateProbe(client), self._heard)
-        self._limits = TopicLimits(str(client.get("client.id", "")))
+        self._limits = TopicLimits(client)
 
     @property
     def known(self) -> Mapping[str, Topic]:
