@@ -14,6 +14,7 @@ from walstream.errors import Transient, WalstreamError
 from walstream.kafka import native_producer
 from walstream.kafka.binding_producer import BindingProducer
 from walstream.kafka.bulk_producer import BulkProducer, Outgoing
+from walstream.kafka.errors import SizeRefused
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
@@ -285,6 +286,17 @@ def test_a_partition_that_is_known_to_be_missing_fails_the_task_likewise(
 
     with pytest.raises(WalstreamError, match=f"'t' partition {PARTITIONS + 5}"):
         send()
+    made.abandon()
+
+
+def test_a_refused_record_is_the_cause_also_behind_what_it_took_along(
+    sender: Callable[..., BulkProducer],
+) -> None:
+    made = sender({})
+    for code in (KafkaError._FATAL, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._FATAL):  # noqa: SLF001 - librdkafka's local codes are spelt so
+        made.miss(KafkaError(code), "t", 0)
+    with pytest.raises(SizeRefused):
+        made.serve(0)
     made.abandon()
 
 
