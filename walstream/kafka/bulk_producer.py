@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
 from walstream.kafka.binding_producer import BindingProducer
-from walstream.kafka.errors import failure, unplaced
+from walstream.kafka.errors import failure, undelivered
 from walstream.kafka.native_producer import NativeProducer, native_producer
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.partition_count import PartitionCount
@@ -189,18 +189,23 @@ class BulkProducer:
         number = transaction.number if isinstance(transaction, PartitionCount) else -1
         if number in self._proving and self._failed is None:
             self.reports[number] = self._proving.pop(number)
-        # of many together the callback itself knows the last one
-        placed = last or self.reports.get(number)
+        # of many together the callback itself knows the last one; the binding's message
+        # is false where its value is empty
+        placed = last if last is not None else self.reports.get(number)
         if placed is not None and number >= 0:
             self._last[number] = placed
 
     def miss(
         self, error: KafkaError | None, topic: str | None, partition: int | None
     ) -> None:
-        """Note the first record that is not delivered."""
-        if self._failed is None:
-            doing = f"delivering to {topic!r} partition {partition}"
-            self._failed = unplaced(doing) if error is None else failure(error, doing)
+        """Note that a record is not delivered: a lasting cause before a passing one.
+
+        What is behind the one that a broker refused may be told of before it.
+        """
+        if self._failed is None or self._failed.retryable:
+            found = undelivered(error, topic, partition)
+            if self._failed is None or not found.retryable:
+                self._failed = found
 
     @property
     def last(self) -> dict[int, int]:

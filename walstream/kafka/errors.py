@@ -64,6 +64,18 @@ _NAMED: Final = 3
 _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 
 
+_SIZES: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+
+
+class SizeRefused(RecordRefused):
+    """Brokers do not take a record, or its batch, that fits its topic as far as known.
+
+    So the topic may take less by now: see `size_dispute`.
+    """
+
+    topic: str = ""
+
+
 class ProducerLost(Transient):
     """The producer can do nothing more; another one can."""
 
@@ -94,15 +106,25 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
     return (ProducerLost if lost else Transient)(text, hint=hint)
 
 
-def unplaced(doing: str) -> WalstreamError:
-    """Return the error of a record that Kafka took, but did not say at which offset.
+def undelivered(
+    error: KafkaError | None, topic: str | None, partition: int | None
+) -> WalstreamError:
+    """Return the error of a record that is not delivered, or not known to be.
 
-    librdkafka reports so what it was never told of, once a later one was taken.
+    None stands for one of which Kafka did not say at which offset it is: librdkafka
+    reports so what it was never told of, once a later one was taken.
     """
-    return Transient(
-        f"{doing}: Kafka did not say where it is, so it may not have it",
-        hint=RETRIED,
-    )
+    doing = f"delivering to {topic!r} partition {partition}"
+    if error is None:
+        return Transient(
+            f"{doing}: Kafka did not say where it is, so it may not have it",
+            hint=RETRIED,
+        )
+    found = failure(error, doing)
+    if error.code() in _SIZES:
+        found = SizeRefused(str(found.args[0]), hint=found.hint)
+        found.topic = topic or ""
+    return found
 
 
 def creation_error(name: str, error: KafkaException) -> WalstreamError:

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.kafka.binding_producer import BindingProducer
-from walstream.kafka.errors import failure, unfit, unplaced
+from walstream.kafka.errors import failure, undelivered, unfit
 from walstream.kafka.flush_policy import FlushPolicy
 from walstream.kafka.lone_record import Alone
 from walstream.kafka.native_producer import NativeProducer, native_producer
@@ -315,8 +315,7 @@ class OrderedProducer:
         if self._failure is None:
             self._producer.purge()  # what is behind it is not to be taken
         self.has_doubts = self.has_doubts or error is None
-        doing = f"delivering to {topic!r} partition {partition}"
-        self.fail(unplaced(doing) if error is None else failure(error, doing))
+        self.fail(undelivered(error, topic, partition))
 
     def answers(self) -> None:
         """Note that Kafka's trouble is over."""

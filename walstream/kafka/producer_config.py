@@ -10,6 +10,8 @@ _LARGEST_QUEUE_KBYTES: Final = 2_097_151
 # bytes: its message, its place in two queues, its report; of a transaction of its own
 # also what that is counted in
 _PER_RECORD: Final = 640
+_LARGEST_RECORD: Final = "message.max.bytes"
+_COUNT: Final = "queue.buffering.max.messages"
 _FEWEST: Final = 1000  # records in the queue; fewer fill no batch
 # milliseconds for each of a sink's several producers: librdkafka sends one partition a
 # request, and each of many gets little at a time
@@ -28,7 +30,7 @@ _DEFAULTS: Final[ClientProperties] = {
     "compression.type": "lz4",
     # of a backlog; what few wait in is flushed earlier (flush_policy)
     "linger.ms": 50,
-    "queue.buffering.max.messages": 50_000,
+    _COUNT: 50_000,
     "queue.buffering.max.kbytes": 16 << 10,
     "batch.size": 1_000_000,
     # an outage ends when the broker is back, not up to 10 s later
@@ -89,8 +91,23 @@ def queue_within(memory: int, sinks: int) -> dict[str, int]:
     share = memory // sinks
     return {
         "queue.buffering.max.kbytes": max(share * 3 // 5 >> 10, 1),
-        "queue.buffering.max.messages": max(share * 2 // 5 // _PER_RECORD, _FEWEST),
+        _COUNT: max(share * 2 // 5 // _PER_RECORD, _FEWEST),
     }
+
+
+def queue_of(
+    given: ClientProperties, sizes: ClientProperties | None = None
+) -> dict[str, object]:
+    """Join an operator's properties with these sizes of a queue, or all defaults.
+
+    They overrule those, but for a count of 0: librdkafka takes it for no limit, and
+    then nothing bounds what it keeps of each record beside the record.
+    """
+    sizes = _DEFAULTS if sizes is None else sizes
+    joined = {**sizes, **given}
+    if _number(joined, _COUNT) == 0:
+        joined[_COUNT] = sizes[_COUNT]
+    return joined
 
 
 def transaction_timeout_ms(given: ClientProperties) -> int:
@@ -112,9 +129,9 @@ def split_queue(given: ClientProperties, parts: int) -> dict[str, object]:
     They wait longer for a batch: nothing waits that no more comes after, or that leaves
     no room.
     """
-    wanted = {**_DEFAULTS, **given}
+    wanted = queue_of(given)
     kbytes = _number(wanted, "queue.buffering.max.kbytes") // parts
-    messages = _number(wanted, "queue.buffering.max.messages") // parts
+    messages = _number(wanted, _COUNT) // parts
     # a record that may be given up is not to spend its time so
     lingers = parts > 1 and hurries(given) and not given.keys() & _TIMEOUTS
     linger = {"linger.ms": parts * _LINGER_EACH} if lingers else {}
@@ -122,7 +139,7 @@ def split_queue(given: ClientProperties, parts: int) -> dict[str, object]:
         **given,
         **linger,
         "queue.buffering.max.kbytes": max(kbytes, 1),
-        "queue.buffering.max.messages": max(messages, 1),
+        _COUNT: max(messages, 1),
     }
 
 
@@ -134,12 +151,12 @@ def producer_properties(
     librdkafka never splits a batch: one that is larger than a topic takes would fail
     all its records, so no batch may be larger than the smallest max.message.bytes.
     """
-    properties = {**_DEFAULTS, **given}
+    properties = queue_of(given)
     if given.keys() & _TIMEOUTS and hurries(given):
         properties["linger.ms"] = _LINGER_BRIEF  # librdkafka wants it below those
     if not _is_true(properties["enable.idempotence"]):
         properties.pop("enable.gapless.guarantee")
-    properties.setdefault("message.max.bytes", _LARGEST)
+    properties.setdefault(_LARGEST_RECORD, _LARGEST)
     batch_size = _number(properties, "batch.size")
     properties["batch.size"] = min(batch_size, smallest_limit)
     # a record that the queue cannot hold would wait for room for ever
@@ -160,6 +177,14 @@ def _number(properties: ClientProperties, key: str) -> int:
         raise ConfigError(
             f"producer property {key!r}: {properties[key]!r} is not a whole number"
         ) from None
+
+
+def largest_record(given: ClientProperties) -> int | None:
+    """Return the largest record that a producer takes; None: any that a topic takes.
+
+    librdkafka counts less around key and value than RECORD_OVERHEAD is.
+    """
+    return _number(given, _LARGEST_RECORD) if _LARGEST_RECORD in given else None
 
 
 def fits_queue(given: ClientProperties, limit: int, built_for_limit: int) -> bool:

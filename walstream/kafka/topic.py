@@ -27,6 +27,7 @@ class Topic:
     identity: str  # the broker's id of this very topic
     partitions: int
     limit: int  # max.message.bytes, or less where brokers take no such request
+    limit_before: int  # the largest of before, where another one was found since
     retention_ms: int  # -1: for ever
     advice: str  # what takes a larger record; "": max.message.bytes
     unwritten: set[int]  # partitions new to this producer
@@ -54,6 +55,7 @@ class Topic:
         self.identity = identity
         self.partitions = partitions
         self.limit = limit
+        self.limit_before = 0
         self.retention_ms = retention_ms
         self.advice = advice
         self.unwritten = set(range(partitions))
@@ -76,6 +78,19 @@ class Topic:
         found = self.name, self.identity, self.partitions
         more = self.limit, self.retention_ms, self.advice, self.layout
         return _again, (*found, *more)
+
+    def take_in(self, now: "Topic") -> None:
+        """Note what was found of it later."""
+        self.retention_ms = now.retention_ms
+        self.advice = now.advice
+        if self.limit != now.limit:
+            self.tails = None  # under the other one a record may have been parked
+            self.limit_before = max(self.limit_before, self.limit)
+            self.limit = now.limit
+
+    def has_narrowed(self, limit: int) -> bool:
+        """Return whether this limit is below one under which records were sent."""
+        return limit < max(self.limit, self.limit_before)
 
     def too_large(self, op: ReplicationOp, key: bytes, size: int) -> TooLarge:
         """Return of a record of this many bytes that it takes none such."""

@@ -10,8 +10,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ResourceType,
 )
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient
 from walstream.kafka.errors import failure
+from walstream.kafka.producer_config import largest_record
 from walstream.kafka.request_limit import RequestLimit
 from walstream.kafka.topic import Topic
 from walstream.telemetry.fields import TOPIC
@@ -21,6 +23,9 @@ _UNREADABLE: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }
+_RAISE_OWN: Final = (
+    "raise message.max.bytes among the sink's own producer properties, or leave it out"
+)
 DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
 _log = structlog.get_logger()
 
@@ -28,8 +33,11 @@ _log = structlog.get_logger()
 class TopicLimits:
     """Reads them, of topics and of the brokers."""
 
-    def __init__(self, client_id: str = "") -> None:
-        self._requests = RequestLimit(client_id)
+    def __init__(self, client: ClientProperties | None = None) -> None:
+        """Take the producer's own message.max.bytes of `client`, where one is set."""
+        given = client or {}
+        self._requests = RequestLimit(str(given.get("client.id", "")))
+        self._own = largest_record(given)
         self._told: set[str] = set()
 
     def read(self, admin: AdminClient, found: dict[str, Topic]) -> None:
@@ -45,6 +53,9 @@ class TopicLimits:
             if topic.limit > self._requests.record:
                 topic.limit = self._requests.record
                 topic.advice = self._requests.advice
+            if self._own is not None and topic.limit > self._own:
+                topic.limit = self._own
+                topic.advice = _RAISE_OWN
 
     def _read_topics(self, admin: AdminClient, found: dict[str, Topic]) -> None:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in found]

@@ -6,12 +6,14 @@ from typing import Final
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.formats.encodings.subject import FramedPart
+from walstream.kafka.errors import SizeRefused
 from walstream.kafka.freeze_clock import TurnClock, stood_still
 from walstream.kafka.last_record import DeliveredRecords
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_fit import ProducerFit
 from walstream.kafka.producer_pool import ProducerPool
 from walstream.kafka.registry.schema_ids import SchemaIds
+from walstream.kafka.size_dispute import SizeDispute
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_watch import TopicWatch
 from walstream.kafka.topics import Topics
@@ -55,6 +57,7 @@ class TopicSink:
         self._delivered = DeliveredRecords(rules.name, rules.meter, topics.disown)
         self._clock = TurnClock()
         self._watch = TopicWatch(topics)
+        self._dispute = SizeDispute(topics)
 
     def ready(self) -> bool:
         """Serve delivery reports, send what is held; tell whether there is room.
@@ -70,7 +73,11 @@ class TopicSink:
         self._look_at_topics(self._outboxes)
         if self._ids is not None:
             self._ids.look()
-        return self._outboxes.serve()
+        try:
+            return self._outboxes.serve()
+        except SizeRefused as refused:
+            self._dispute.look(refused)
+            return False
 
     def flush(self) -> None:
         """Send what waits for others; not what is held, as `ready` does."""

@@ -20,10 +20,7 @@ from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import ConnectionErrors
 from walstream.kafka.delivered_tails import DeliveredTails
-from walstream.kafka.errors import (
-    failure,
-    topics_missing,
-)
+from walstream.kafka.errors import failure, topics_missing
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_creation import (
     CREATED_TIMEOUT_S,
@@ -89,7 +86,7 @@ class Topics:
         self._login_refused: KafkaError | None = None
         self._why: Outage | None = None  # where no client said more
         self._hearing = ConnectionErrors(CertificateProbe(client), self._heard)
-        self._limits = TopicLimits(str(client.get("client.id", "")))
+        self._limits = TopicLimits(client)
 
     @property
     def known(self) -> Mapping[str, Topic]:
@@ -268,6 +265,15 @@ class Topics:
     def _ends(self, partitions: Mapping[str, int]) -> dict[str, list[int]]:
         return topic_ends.ends(self._connected(), partitions)
 
+    def narrowed(self, name: str) -> "Future[bool]":
+        """Ask whether a known topic takes less than when records were sent to it."""
+        return self._thread.submit(self._narrowed, name)
+
+    def _narrowed(self, name: str) -> bool:
+        known = self._known[name]
+        found = (look([name]).get(name) for look in (self.describe, self._ask_again))
+        return any(now and known.has_narrowed(now.limit) for now in found)
+
     def refresh(self, idle: Collection[str] = ()) -> "Future[set[str]]":
         """Look at the known topics again; the future raises what was lost.
 
@@ -304,12 +310,9 @@ class Topics:
                     before=before.partitions,
                     now=now.partitions,
                 )
-            before.retention_ms = now.retention_ms
-            before.advice = now.advice
             if before.limit != now.limit:
                 self._end_era(name)
-                before.tails = None  # under the other one a record may have been parked
-                before.limit = now.limit
+            before.take_in(now)
         self._forget(forgotten)
         return forgotten
 

@@ -20,7 +20,7 @@ from walstream.formats import DEBEZIUM, wants_facts
 from walstream.formats.encodings import JSON
 from walstream.kafka import stored_topic
 from walstream.kafka.delivered_tails import DeliveredTails
-from walstream.kafka.producer_config import client_properties, queue_within
+from walstream.kafka.producer_config import client_properties, queue_of, queue_within
 from walstream.kafka.registry.schema_ids import SchemaIds
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.stored_topic import StoredTopic
@@ -227,7 +227,7 @@ class SinkSet:
             ),
             router,
             found,
-            producer={**self._queue, **config.producer},
+            producer=queue_of(config.producer, self._queue),
             expected=sorted(topic for topic in topics if topic is not None),
             transactions=self.delivered.transactions(
                 name, self.header(origin), rules.meter, joins=joins

@@ -14,6 +14,7 @@ from walstream.errors import Transient, WalstreamError
 from walstream.kafka import native_producer
 from walstream.kafka.binding_producer import BindingProducer
 from walstream.kafka.bulk_producer import BulkProducer, Outgoing
+from walstream.kafka.errors import SizeRefused
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
@@ -293,6 +294,17 @@ def test_a_partition_that_is_known_to_be_missing_fails_the_task_likewise(
     made.abandon()
 
 
+def test_a_refused_record_is_the_cause_also_behind_what_it_took_along(
+    sender: Callable[..., BulkProducer],
+) -> None:
+    made = sender({})
+    for code in (KafkaError._FATAL, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._FATAL):  # noqa: SLF001 - librdkafka's local codes are spelt so
+        made.miss(KafkaError(code), "t", 0)
+    with pytest.raises(SizeRefused):
+        made.serve(0)
+    made.abandon()
+
+
 def test_what_goes_aside_is_counted_and_has_no_last(
     sender: Callable[..., BulkProducer],
 ) -> None:
@@ -300,6 +312,16 @@ def test_what_goes_aside_is_counted_and_has_no_last(
     made.send_aside("parked", b"v", b"k", 0)
     made.finish()
     assert (made.sent, made.last) == (1, {})
+
+
+def test_the_last_record_may_be_empty(sender: Callable[..., BulkProducer]) -> None:
+    """The binding's message is false there: it has a length, its value's."""
+    made = sender({})
+    for value in (b"x", b""):
+        made.send("t", value, b"k", 0)
+    made.sent = 2
+    made.finish()
+    assert made.last == {0: 1}
 
 
 def test_a_queue_that_is_full_is_waited_for(

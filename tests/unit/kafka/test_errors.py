@@ -14,7 +14,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.kafka.errors import failure, unfit
+from walstream.kafka.errors import SizeRefused, failure, undelivered, unfit
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,32 @@ def test_code_decides_whether_trying_again_makes_sense(
     assert str(found).startswith("delivering to 't': ")
     assert f"({name})" in str(found)
     assert found.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("MSG_SIZE_TOO_LARGE", SizeRefused),
+        ("RECORD_LIST_TOO_LARGE", SizeRefused),
+        ("INVALID_RECORD", RecordRefused),
+        ("_PURGE_QUEUE", Transient),
+    ],
+)
+def test_a_size_that_is_refused_upon_delivery_is_known_as_one(
+    name: str, kind: type[WalstreamError]
+) -> None:
+    found = undelivered(KafkaError(getattr(KafkaError, name)), "t", 7)
+    assert type(found) is kind
+    assert str(found).startswith("delivering to 't' partition 7: ")
+    if isinstance(found, SizeRefused):
+        assert found.topic == "t"
+        assert "max.message.bytes" in found.hint
+
+
+def test_what_has_no_offset_may_not_be_there() -> None:
+    found = undelivered(None, "t", 7)
+    assert type(found) is Transient
+    assert str(found).startswith("delivering to 't' partition 7: ")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from tests.support.deadline import wait_until
 from tests.support.servers.mock_kafka import Mocked
 from walstream.errors import HistoryError, RecordRefused, TopicLost, Transient
+from walstream.kafka.errors import SizeRefused
 from walstream.kafka.flush_policy import FlushPolicy
 from walstream.kafka.native_producer import BINDING
 from walstream.kafka.ordered_producer import OrderedProducer
@@ -273,6 +275,17 @@ def test_a_record_of_which_no_offset_is_told_counts_as_not_delivered(row: Row) -
         row.serve()
     assert counted.undelivered == 2
     assert row.topic.unproven == {0, 1, 2}
+
+
+def test_a_size_that_is_refused_upon_delivery_tells_its_topic(row: Row) -> None:
+    counted = Counted()
+    put(row, b"1", counted)
+    error = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+    row.hear(counted, error, Said(None))  # type: ignore[arg-type]
+    with pytest.raises(SizeRefused) as refused:
+        row.serve()
+    assert refused.value.topic == "t"
+    assert counted.undelivered == 1
 
 
 def test_what_waits_for_others_is_sent_when_told_that_none_came() -> None:

@@ -7,12 +7,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from walstream.config.librdkafka import whole_number
+from walstream.errors import ConfigError
 from walstream.kafka.producer_config import (
     client_properties,
     fits_queue,
     hurries,
     parts_within,
     producer_properties,
+    queue_of,
     queue_within,
     split_queue,
 )
@@ -159,6 +161,21 @@ def test_producers_of_one_sink_divide_its_queue() -> None:
     assert whole_number(brief, "linger.ms") < 20
     whole = whole_number(split_queue({}, 1), "queue.buffering.max.kbytes")
     assert made["queue.buffering.max.kbytes"] == whole // 10
+
+
+def test_without_a_limit_of_records_memory_is_the_limit() -> None:
+    """0 is none for librdkafka; a queue's share of it was one record."""
+    count = "queue.buffering.max.messages"
+    within = queue_within(32 * MIB, 1)
+    joined = queue_of({count: "0", "linger.ms": "7"}, within)
+    assert joined == {**within, "linger.ms": "7"}
+    assert queue_of({count: "70"}, within)[count] == "70"
+    for parts in (1, 10):
+        assert split_queue({count: "0"}, parts)[count] == 50_000 // parts
+        assert split_queue(joined, parts)[count] == within[count] // parts
+    assert producer_properties({count: "0"}, MIB, MIB)[count] == 50_000
+    with pytest.raises(ConfigError, match="is not a whole number"):
+        queue_of({count: "none"}, within)
 
 
 def test_no_more_producers_than_have_room_for_the_largest_record() -> None:

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
+from confluent_kafka import KafkaError
 
 from tests.support.runtime import altered
 from walstream.errors import HistoryError, RecordRefused, Restart
 from walstream.formats.context import Context
+from walstream.kafka.errors import SizeRefused, undelivered
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
@@ -203,3 +205,20 @@ def test_an_op_that_its_topic_does_not_take_stops_or_is_parked() -> None:
             with pytest.raises(RecordRefused, match=r"public\.t"):
                 sink.send(op, transaction)
         sink.close()
+
+
+@pytest.mark.parametrize("narrowed", [True, False])
+def test_a_size_that_brokers_refuse_begins_the_stream_again_or_ends_it(
+    *, narrowed: bool
+) -> None:
+    """As far as its topic takes less than the batch was made for."""
+    sink, asked = opened(), Future[bool]()
+    error = undelivered(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), "t", 0)
+    sink._outboxes.fail(error)  # type: ignore[union-attr]  # noqa: SLF001 - as a report does
+    vars(sink._topics)["narrowed"] = lambda _: asked  # noqa: SLF001 - no brokers
+    assert not sink.ready()
+    assert not sink.ready()
+    asked.set_result(narrowed)
+    with pytest.raises(Restart if narrowed else SizeRefused):
+        sink.ready()
+    sink.close()

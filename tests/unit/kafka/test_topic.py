@@ -46,6 +46,27 @@ def test_a_server_whose_clock_is_ahead_does_not_write_into_the_future() -> None:
     assert before_ms <= found_ms <= int(time.time() * 1000)
 
 
+def test_it_knows_under_which_limit_records_were_sent() -> None:
+    topic = Topic("t", "id", 2, 1000)
+    assert topic.has_narrowed(999)
+    assert not topic.has_narrowed(1000)
+    for limit in (3000, 500):
+        topic.take_in(Topic("t", "id", 2, limit, 5, "advice"))
+        assert (topic.limit, topic.retention_ms, topic.advice) == (limit, 5, "advice")
+    assert topic.has_narrowed(500), "what was sent before may be on its way"
+    assert not topic.has_narrowed(3000)
+
+
+def test_what_fits_another_limit_may_be_parked_and_no_tail_is_met() -> None:
+    kept = []
+    for limit in (1000, 3000):
+        topic = Topic("t", "id", 2, 1000)
+        topic.tails = TopicTails("t", {})
+        topic.take_in(Topic("t", "id", 2, limit))
+        kept.append(topic.tails is not None)
+    assert kept == [True, False]
+
+
 def test_each_partition_begins_once() -> None:
     topic = Topic("t", "id", 2, 1000)
     assert [topic.begins(p) for p in (0, 1, 0, 1)] == [True, True, False, False]

@@ -308,3 +308,24 @@ def test_another_limit_ends_the_era_of_its_topic_alone(admin: Admin) -> None:
     topics.refresh({"b"}).result(10)
     assert topics.known["b"].limit == 2000
     assert ("end", "b") in tails.asked
+
+
+def test_a_limit_that_was_lowered_is_seen_also_where_one_broker_is_late(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = known("a")
+    assert not topics.narrowed("a").result(10)
+    said = iter(["1000", "900"])
+    describe = Admin.describe_configs
+
+    def late(self: Admin, resources: Any, **more: float) -> dict[Any, "Future[Any]"]:
+        self.limit = next(said)
+        return describe(self, resources, **more)
+
+    monkeypatch.setattr(Admin, "describe_configs", late)
+    assert topics.narrowed("a").result(10)
+    monkeypatch.setattr(Admin, "describe_configs", describe)
+    admin.limit = "900"
+    topics.refresh().result(10)
+    assert topics.narrowed("a").result(10), "it was seen before the refusal came"
+    assert not known("a").narrowed("a").result(10), "of another start"

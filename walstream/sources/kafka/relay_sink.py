@@ -11,21 +11,14 @@ import structlog
 
 from walstream.config import KafkaSinkConfig
 from walstream.config.librdkafka import ClientProperties
-from walstream.errors import (
-    NO_REPAIR,
-    RecordRefused,
-    Restart,
-    WalstreamError,
-)
+from walstream.errors import NO_REPAIR, RecordRefused, Restart, WalstreamError
+from walstream.kafka.errors import SizeRefused
 from walstream.kafka.freeze_clock import TurnClock, stood_still
 from walstream.kafka.offsets import Partition
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.probe import Asking
-from walstream.kafka.producer_config import (
-    fits_queue,
-    hurries,
-    producer_properties,
-)
+from walstream.kafka.producer_config import fits_queue, hurries, producer_properties
+from walstream.kafka.size_dispute import SizeDispute
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.pipeline.outage import Outage
@@ -41,9 +34,7 @@ from walstream.sources.kafka.envelope import (
     timestamp,
 )
 from walstream.sources.kafka.lease import RateWindow
-from walstream.sources.kafka.metrics import (
-    Lasting,
-)
+from walstream.sources.kafka.metrics import Lasting
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.partition_producers import (
     PartitionProducers,
@@ -91,6 +82,7 @@ class RelaySink:
         self._lasting = lasting
         compacted = frozenset({fenced.topic} if fenced else ())
         self._topics = TargetTopics(name, config, positions, compacted)
+        self._dispute = SizeDispute(self._topics)
         self._aims: dict[tuple[Table, int], RelayTarget] = {}
         self._outbox: OrderedProducer | PartitionProducers | None = None
         self._fenced = fenced
@@ -133,7 +125,11 @@ class RelaySink:
             # what was fetched before would come next
             self._outbox.close(0.0)  # before a poll lets librdkafka send more of it
             raise stood_still(still_ms)
-        room = self._outbox.serve()
+        try:
+            room = self._outbox.serve()
+        except SizeRefused as refused:
+            self._dispute.look(refused)
+            return False
         self._quota = self._window.quota(
             runtime.monotonic(), self.meter.records, self._outbox.in_flight
         )

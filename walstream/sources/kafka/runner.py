@@ -5,7 +5,7 @@ import structlog
 from walstream.config import KafkaSinkConfig, KafkaSource
 from walstream.config.tls import confined
 from walstream.errors import ConfigError
-from walstream.kafka.producer_config import queue_within
+from walstream.kafka.producer_config import queue_of, queue_within
 from walstream.kafka.topic_metadata import Describer
 from walstream.sources.context import SourceContext
 from walstream.sources.figures import RELAY_FIGURES
@@ -56,7 +56,7 @@ class KafkaRunner:
         outlets = [
             RelaySink(
                 name,
-                sink.model_copy(update={"producer": {**queue, **sink.producer}}),
+                sink.model_copy(update={"producer": queue_of(sink.producer, queue)}),
                 self._routers[name],
                 self._positions,
                 self._lasting[name],

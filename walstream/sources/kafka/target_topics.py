@@ -103,6 +103,11 @@ class TargetTopics:
         """Ask whether the brokers answer."""
         return self._of(ANY).ask()
 
+    def narrowed(self, name: str) -> "Future[bool]":
+        """Ask whether a topic takes less than when records were sent to it."""
+        every = self._by_partitions.values()
+        return next(one for one in every if name in one.known).narrowed(name)
+
     def look(self, fail: Callable[[WalstreamError], None]) -> None:
         """See once a minute whether the topics are still what they were.
 

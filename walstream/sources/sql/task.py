@@ -8,16 +8,18 @@ topic refuses ends the range before it: what came before is delivered, and count
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Final
 
-from walstream.errors import RecordRefused, Transient, WalstreamError
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import RecordRefused, Restart, Transient, WalstreamError
 from walstream.formats.row import RowEncoder
 from walstream.kafka.bulk_producer import NOT_TAKEN, Outgoing
 from walstream.kafka.bulk_producer_pool import OF_THIS_PROCESS, BulkProducerPool
+from walstream.kafka.size_dispute import settled
 from walstream.records.oversize import widen
 from walstream.records.partitioner import for_all
 from walstream.records.record_size import RECORD_OVERHEAD
@@ -114,8 +116,8 @@ class PollTask:
                     check = self.leash.check
                 return _Attempt(self, part, check, OF_THIS_PROCESS).run()
         except WalstreamError as error:
-            clean = error.cleaned(self.secrets)
-            if not error.retryable:
+            clean = settled(error, self._written()).cleaned(self.secrets)
+            if isinstance(clean, Restart) or not clean.retryable:
                 return ChunkRefused(part.number, clean)
             runtime.sleep(_AGAIN_S)
             raise ChunkFailed(f"{part}: {clean.args[0]}") from None
@@ -129,9 +131,14 @@ class PollTask:
         try:
             return _Attempt(self, part, check, senders).run()
         except WalstreamError as error:
-            raise error.cleaned(self.secrets) from None
+            raise settled(error, self._written()).cleaned(self.secrets) from None
         except Exception as error:  # noqa: BLE001 - likewise
             raise Transient(_where(part, error)) from None
+
+    def _written(self) -> Iterator[tuple[ClientProperties, Mapping[str, int]]]:
+        """Yield what is written with, and what its topic took as it was found."""
+        for one in self.targets:
+            yield one.outgoing.producer, {one.topic: one.limit}
 
 
 def _where(part: Range, error: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from walstream.errors import Transient, WalstreamError
+from walstream.errors import Restart, Transient, WalstreamError
 from walstream.op import Table
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.shutdown import Stop
@@ -32,6 +32,7 @@ from walstream.telemetry.fields import ERROR, HINT, TABLE
 _LOOK_EVERY_S: Final = 0.1
 _TELL_EVERY_S: Final = 10.0
 _DEATHS: Final = 4  # of a chunk's workers: as often as Spark tries one that repeats
+_ANEW: Final = (Void, Restart)  # the same order would fail the same way
 _CHUNK: Final = re.compile(r"chunk (\d+): ")
 _log = structlog.get_logger()
 
@@ -123,7 +124,8 @@ class Job:
     def run(self, stop: Stop) -> bool:
         """Run until all is done; False: a stop came first.
 
-        Raises Void when the snapshot can no longer be read, and errors for an operator.
+        Raises Void when the snapshot can no longer be read, Restart when its topics
+        have to be looked at again, and errors for an operator.
         """
         while self._left and not stop.requested:
             self._put_back = 0
@@ -134,7 +136,7 @@ class Job:
                 continue
             if isinstance(failed, ChunkFailed):
                 self._give_up(failed)
-            elif isinstance(failed, Transient) and not isinstance(failed, Void):
+            elif isinstance(failed, Transient) and not isinstance(failed, _ANEW):
                 _log.warning(
                     "trying again", **{ERROR: str(failed.args[0]), HINT: failed.hint}
                 )

@@ -8,12 +8,14 @@ and so is what passes, a refused connection or a broker that is away: it may tak
 """
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
-from walstream.errors import Transient, WalstreamError
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import Restart, Transient, WalstreamError
+from walstream.kafka.size_dispute import settled
 from walstream.lsn import Lsn
 from walstream.sources.postgres.backfill.chunk import Chunk, Void
 from walstream.sources.postgres.backfill.reader import (
@@ -61,13 +63,19 @@ class ChunkTask:
                     stack.enter_context(self.leash.worn())
                 return self._read(chunk)
         except WalstreamError as error:
-            return self._failed(chunk, error)
+            return self._failed(chunk, settled(error, self._written()))
         except Exception as error:  # noqa: BLE001 - its words may hold values
             where = traceback.extract_tb(error.__traceback__)[-1]
             name = type(error).__name__
             raise ChunkFailed(
                 f"{chunk}: {name} in {where.name}, {where.filename}:{where.lineno}"
             ) from None
+
+    def _written(self) -> Iterator[tuple[ClientProperties, Mapping[str, int]]]:
+        """Yield what is written with, and what its topics took as they were found."""
+        for one in self.targets:
+            limits = {name: shape.limit for name, shape in one.topics.items()}
+            yield one.outgoing.producer, limits
 
     def _failed(self, chunk: Chunk, error: WalstreamError) -> Outcome:
         """Return what is to be done about it; raise what Spark is to try again."""
@@ -76,7 +84,7 @@ class ChunkTask:
         if isinstance(error, Unreadable) and not error.retryable:
             told = Unreadable(text, hint=clean.hint, repair=clean.repair)
             return ChunkRefused(chunk.number, told)
-        if isinstance(error, Void) or not error.retryable:
+        if isinstance(error, Void | Restart) or not error.retryable:
             return ChunkRefused(chunk.number, clean)
         runtime.sleep(_AGAIN_S)  # whoever tries again does so at once
         if isinstance(error, Unreadable):

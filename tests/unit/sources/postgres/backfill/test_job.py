@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from walstream.errors import Transient
+from walstream.errors import Restart, Transient
 from walstream.op import Table
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.shutdown import Stop, Waker
@@ -125,6 +125,16 @@ def test_a_chunk_that_is_put_back_comes_again_until_it_is_done(
     assert driver.orders[:2] == [[first, second]] * 2
     assert driver.orders[-1] == [second]
     assert job.progress.waits == ""
+
+
+def test_topics_that_are_to_be_found_anew_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A drive under the same order would meet them as they were."""
+    driver = Telling([Failed(Restart("topic 't' takes smaller records"))])
+    with pytest.raises(Restart):
+        ran(monkeypatch, driver, chunk(1, "a", ORDERED, 0))
+    assert len(driver.orders) == 1
 
 
 def test_what_is_put_back_is_told_while_nothing_gets_through(

@@ -8,9 +8,13 @@ import psycopg
 import pytest
 
 from walstream.config import Config
-from walstream.errors import PermissionLacking, Transient, WalstreamError
+from walstream.errors import PermissionLacking, Restart, Transient, WalstreamError
+from walstream.formats.context import Context
+from walstream.kafka.bulk_producer import Outgoing
+from walstream.kafka.errors import SizeRefused
 from walstream.kafka.topic import Topic
 from walstream.op import Table
+from walstream.records.router import Router, RoutingRules
 from walstream.sources.postgres.backfill import reader
 from walstream.sources.postgres.backfill import task as tasks
 from walstream.sources.postgres.backfill.chunk import (
@@ -22,11 +26,13 @@ from walstream.sources.postgres.backfill.chunk import (
 from walstream.sources.postgres.backfill.reader import SnapshotDatabase
 from walstream.sources.postgres.backfill.task import ChunkTask
 from walstream.sources.postgres.backfill.task_factory import TaskSnapshot, chunk_task
+from walstream.sources.postgres.backfill.task_sink import TaskTarget, TopicShape
 from walstream.spark.outcome import (
     ChunkFailed,
     ChunkPostponed,
     ChunkRefused,
     Unreadable,
+    refusal,
 )
 
 CHUNK = Chunk(7, ChunkRelation("public", "t", 1, Table("public", "t", ("id",))), None)
@@ -62,10 +68,39 @@ def test_what_passes_is_put_back_and_costs_no_try(
 def test_what_is_no_fault_of_the_chunk_ends_all(
     failing: Callable[[WalstreamError], Any],
 ) -> None:
-    for error in (PermissionLacking("the password"), SnapshotGone("gone")):
+    for error in (
+        PermissionLacking("the password"),
+        SnapshotGone("gone"),
+        Restart("the topic takes less"),
+    ):
         outcome = failing(error)
         assert isinstance(outcome, ChunkRefused)
         assert type(outcome.error) is type(error)
+
+
+def test_a_size_that_brokers_refuse_is_settled_first(
+    failing: Callable[[WalstreamError], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = SizeRefused("too large")
+    monkeypatch.setattr(tasks, "settled", lambda error, _: Restart(str(error)))
+    outcome = failing(refused)
+    assert isinstance(outcome, ChunkRefused)
+    assert isinstance(outcome.error, Restart)
+    assert refusal(outcome) is outcome.error, "its table is not to blame"
+
+
+def test_a_task_knows_what_its_topics_took() -> None:
+    shape = {"t": TopicShape(1, 7), "parked": TopicShape(1, 8)}
+    target = TaskTarget(
+        Outgoing("k", {"acks": "all"}),
+        format="op",
+        partitioner="murmur2",
+        router=Router("app", RoutingRules({}, "{table}", "")),
+        topics=shape,
+        context=Context(),
+    )
+    task = ChunkTask(SnapshotDatabase(""), "1-1", 1, (target,))
+    assert list(task._written()) == [({"acks": "all"}, {"t": 7, "parked": 8})]  # noqa: SLF001 - what brokers are asked of
 
 
 def test_rows_that_nobody_can_read_are_refused_at_once(
