@@ -92,6 +92,7 @@ class SessionStream:
         beside = partial(self._incremental, stage, threads, flow.source.ask, backfill)
         pipeline.let_in(beside)
         if members is not None and until == NEVER:
+            members.given = flow.reach.exact
             pipeline.share(members, self._site.source.detach_after)
         _log.info("streaming", **self._from(), publications=self._capture.read)
         with closing(threads):

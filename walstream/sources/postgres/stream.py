@@ -70,6 +70,7 @@ class StreamRun:
         )
         self.source: SlotFrames = LimitedSource(slot, limit) if limit else slot
         position = replace(spec.position, timeline=timelines[-1])
+        self.reach = Reach(given, timelines[-1])
         self._checkpointer = Checkpointer(
             StartPoint(position, spec.retain, slot_start=spec.slot_start),
             spec.positions,
@@ -78,7 +79,7 @@ class StreamRun:
             StoredBeside(
                 lambda: STREAM_FIGURES.entry(gauge.kept()),
                 spec.times,
-                Reach(given, timelines[-1]),
+                self.reach,
                 self._confirmed,
             ),
         )

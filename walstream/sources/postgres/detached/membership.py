@@ -17,6 +17,7 @@ from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.lsn import NEVER, Lsn, show
 from walstream.pipeline.ports import Sink
 from walstream.pipeline.reattach import JoiningSink
+from walstream.pipeline.sent_position import Given
 from walstream.sources.postgres.detached import slot_copy
 from walstream.sources.postgres.detached.detached_sink import (
     AWAY,
@@ -80,6 +81,7 @@ class SinkMembership:
         self._tidying: dict[str, Future[None]] = {}  # back, its copy not yet dropped
         self._over = runtime.event()
         self._open: Callable[[str], Sink] | None = None
+        self.given: Callable[[], Given | None] = lambda: None  # commits, to sinks
 
     def settle(self, sinks: Iterable[str]) -> set[str]:
         """Tidy up what a start before left; name those that are not in the stream."""
@@ -206,7 +208,7 @@ class SinkMembership:
             if joining.work is not None:
                 self._tidying[sink.name] = self._do(self._tidy_after, joining)
         self._notes.pop(sink.name, None)
-        work = self._do(self._release, sink, note)
+        work = self._do(self._release, sink, note, self.given())
         self._leaving[sink.name] = _Leaving(sink, note, work)
 
     def gone(self, sink: Sink) -> bool:
@@ -240,22 +242,22 @@ class SinkMembership:
         elif now >= leaving.again_at:
             leaving.again_at = now + _AGAIN_S
             name = leaving.sink.name
-            leaving.work = self._do(self._copy, name, leaving.note)
+            leaving.work = self._do(self._copy, name, leaving.note, self.given())
 
-    def _release(self, sink: Sink, note: DetachedSink) -> None:
+    def _release(self, sink: Sink, note: DetachedSink, given: Given | None) -> None:
         # what is in flight may arrive later than what the other one sends
         sink.close()
         if (tidying := self._tidying.get(sink.name)) is not None:
             tidying.result()  # of its last return: the names are the same
-        self._copy(sink.name, note)
+        self._copy(sink.name, note, given)
 
-    def _copy(self, sink: str, note: DetachedSink) -> None:
+    def _copy(self, sink: str, note: DetachedSink, given: Given | None) -> None:
         if note.phase != DROPPED and DETACHED.of(sink).read(self._positions) is None:
             slot_copy.check_free(self._home, note.slot)
         self._positions.write(DETACHED.of(sink).entry(note))
         if note.phase == DROPPED:
             return
-        slot_copy.make(self._home, self._positions, sink, note)
+        slot_copy.make(self._home, self._positions, sink, note, given)
         self._positions.write(DETACHED.of(sink).entry(replace(note, phase=AWAY)))
 
     # coming back

@@ -11,6 +11,7 @@ from walstream.config.source import slot_copy
 from walstream.errors import Transient
 from walstream.kafka import delivery_era, stored_topic
 from walstream.kafka.replay_mark import sink_replay
+from walstream.pipeline.sent_position import GIVEN, Given
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.postgres.publication_memory import PUBLICATIONS
@@ -63,9 +64,16 @@ def check_free(home: Home, slot: str) -> None:
             )
 
 
-def make(home: Home, positions: LmdbStore, sink: str, note: DetachedSink) -> None:
+def make(
+    home: Home,
+    positions: LmdbStore,
+    sink: str,
+    note: DetachedSink,
+    given: Given | None,
+) -> None:
     """Copy the slot; keep for the sink what the source knows, and its own resume.
 
+    It was `given` no commit beyond: a failover may lose the last ones.
     What an attempt before left is dropped. The copy begins where the source's slot is
     confirmed, which no sink of it has not passed.
     """
@@ -80,6 +88,7 @@ def make(home: Home, positions: LmdbStore, sink: str, note: DetachedSink) -> Non
     topics = positions.names(stored_topic.document_of(sink, "").name)
     names = [PUBLICATIONS.name, EPOCH.name, *topics]
     documents = {name: positions.read(name) for name in names}
+    documents |= GIVEN.entry(given)
     documents |= delivery_era.of_sink(positions, sink)
     documents |= sink_replay(positions, sink)
     own = replace(position, resume=note.resume, slot=note.slot)

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from walstream.pipeline.ports import Position
+from walstream.pipeline.sent_position import GIVEN, Given
 from walstream.postgres import slot
 from walstream.postgres.slot import Slot
 from walstream.sources.postgres.detached import slot_copy
+from walstream.sources.postgres.detached.detached_sink import DetachedSink, folder_of
 from walstream.sources.postgres.detached.slot_copy import Home, forgotten
+from walstream.state.store import LmdbStore
 
 
 def copy(name: str, pid: int | None) -> Slot:
@@ -23,3 +27,22 @@ def test_one_that_another_instance_reads_is_not_forgotten(
     monkeypatch.setattr(slot, "find", lambda _, name: there.get(name))
     home = Home("app", "", "s", tmp_path)
     assert forgotten(home, ["a", "b", "c"]) == ["s_a"]
+
+
+@pytest.mark.parametrize("given", [Given(3, 900, 901), None])
+def test_a_sinks_own_worker_knows_how_far_the_stream_had_given_commits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: Given | None
+) -> None:
+    """A failover may lose the last of them: then it stops, as the source does."""
+    monkeypatch.setattr(slot_copy, "session", lambda _: nullcontext())
+    for act in ("drop", "copy"):
+        monkeypatch.setattr(slot, act, lambda *_: None)
+    home = Home("app", "", "s", tmp_path / "app")
+    note = DetachedSink("copying", "s_a", 0.0, "it is away", 500)
+    with LmdbStore(home.folder) as positions:
+        positions.store(Position(700, 7, 3, "shop", "s"), {})
+        slot_copy.make(home, positions, "a", note, given)
+    with LmdbStore(folder_of(home.folder, "a")) as theirs:
+        assert GIVEN.read(theirs) == given
+        position = theirs.position()
+    assert position == Position(500, 7, 3, "shop", "s_a")
