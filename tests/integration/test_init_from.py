@@ -179,7 +179,7 @@ def test_a_publication_that_has_to_be_made_is_made_while_the_connector_runs(
     assert f"SQL> {statement} FOR TABLES IN SCHEMA public;\n" in made.stdout
     walstream.start("--adopt-slot")
     own = f"publication '{connector.slot}_walstream'"
-    walstream.ends_with(3, f"{own} does not exist")
+    walstream.ends_with(2, f"{own} does not exist", "nothing was changed")
 
     database.execute("INSERT INTO orders VALUES (1)")
     database.execute(f"{statement} FOR TABLES IN SCHEMA public")
