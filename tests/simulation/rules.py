@@ -361,9 +361,6 @@ RULES: Final = {
     "a start ends what Kafka left open": Rule(
         (transaction_rules.open_ones_not_ended,), _LEADERLESS, part="transactions"
     ),
-    "who closes leaves its transaction to the next start": Rule(
-        (transaction_rules.ended_by_whoever_closes,), _LEADERLESS, part="transactions"
-    ),
     "a mirror writes nothing older over a row": Rule(
         (group_rules.older_rows_written,), part="members"
     ),

@@ -15,6 +15,7 @@ from tests.simulation.kafka import SimCluster
 from tests.simulation.kafka_transactions import POSITIONS, TransactionLog
 from tests.simulation.run import Run, run
 from tests.simulation.schedule import Schedule
+from tests.simulation.transaction_rules import ended_by_whoever_closes
 from walstream.kafka.flush_policy import FlushPolicy
 from walstream.kafka.unmarked_record import UnmarkedRecords
 
@@ -181,6 +182,14 @@ def test_what_lacks_its_marker_is_lost_if_it_is_not_read_before_it_is_ended(
     """So rare a rule that a search would take thousands of schedules to miss it."""
     assert not run(KEPT).violation
     monkeypatch.setattr(UnmarkedRecords, "keep", lambda *_: None)
+    assert run(KEPT).violation.startswith("committed, and aborted")
+
+
+def test_who_closes_leaves_its_transaction_to_the_next_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As rare: an abort takes along what an earlier commit had left open."""
+    monkeypatch.setattr(*ended_by_whoever_closes())
     assert run(KEPT).violation.startswith("committed, and aborted")
 
 
