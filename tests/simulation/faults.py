@@ -91,6 +91,20 @@ def lose_leaders(cluster: SimCluster) -> None:
             cluster.slow[name, part] = until
 
 
+def slow_topics(cluster: SimCluster) -> None:
+    """Have a partition of each topic answer late."""
+    draw, now = cluster.world.random, cluster.world.now
+    for name, topic in sorted(cluster.topics.items()):
+        part = draw.randrange(len(topic.partitions))
+        cluster.slow[name, part] = now + draw.choice((1.0, 20.0))
+
+
+def refuse_batches(cluster: SimCluster) -> None:
+    """Have the next batch of each producer given up."""
+    for producer in cluster.producers:
+        producer.failing = 1
+
+
 def take_over(cluster: SimCluster) -> None:
     """Have another producer take an id over, as a copy of the instance does."""
     cluster.transactions.take_over()

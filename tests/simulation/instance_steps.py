@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from tests.simulation.faults import refuse_batches, slow_topics
+
 if TYPE_CHECKING:
     from tests.simulation.instances import Instances
 
@@ -19,18 +21,6 @@ def away(them: "Instances") -> None:
     them.cluster.away_until = until
 
 
-def slow(them: "Instances") -> None:
-    draw = them.world.random
-    for name, topic in sorted(them.cluster.topics.items()):
-        part = draw.randrange(len(topic.partitions))
-        them.cluster.slow[name, part] = them.world.now + draw.choice((1.0, 20.0))
-
-
-def refuse(them: "Instances") -> None:
-    for producer in them.cluster.producers:
-        producer.failing = 1
-
-
 FAULTS: Final[dict[str, Callable[["Instances"], None]]] = {
     "commit": lambda them: them.commit(),
     "kill": lambda them: them.kill(),
@@ -42,6 +32,6 @@ FAULTS: Final[dict[str, Callable[["Instances"], None]]] = {
     "server crash": lambda them: them.server.crash(),
     "checkpoint": lambda them: them.server.checkpoint(),
     "Kafka away": away,
-    "slow": slow,
-    "refuse": refuse,
+    "slow": lambda them: slow_topics(them.cluster),
+    "refuse": lambda them: refuse_batches(them.cluster),
 }

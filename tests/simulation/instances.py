@@ -67,7 +67,7 @@ class Instances:
         self.world = world = World(schedule.seed)
         tables = [SimTable(101 + at, name) for at, name in enumerate(_TABLES)]
         self.server: SimServer = SimServer(world, tables)
-        self.cluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
+        self.cluster: SimCluster = SimCluster(world, lambda topic: PARTITIONS[topic[0]])
         self.cluster.zombies = True
         self.cluster.sending = self._sending
         self.disk = SimDisk(world)

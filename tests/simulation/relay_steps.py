@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from consumer.group.assigned_partition import Place
+from tests.simulation.faults import refuse_batches, slow_topics
 from tests.simulation.kafka import SimTopic
 from tests.simulation.relay_checker import named
 
@@ -50,18 +51,6 @@ def away(them: "Relays") -> None:
 def group_away(them: "Relays") -> None:
     until = them.world.now + them.world.random.choice(_OUTAGES)
     them.coordinator.away_until = until
-
-
-def slow(them: "Relays") -> None:
-    draw = them.world.random
-    for name, topic in sorted(them.cluster.topics.items()):
-        part = draw.randrange(len(topic.partitions))
-        them.cluster.slow[name, part] = them.world.now + draw.choice((1.0, 20.0))
-
-
-def refuse(them: "Relays") -> None:
-    for producer in them.cluster.producers:
-        producer.failing = 1
 
 
 def retain_less(them: "Relays") -> None:
@@ -113,8 +102,8 @@ STEPS: Final[dict[str, Callable[["Relays"], None]]] = {
     "expel": expel,
     "Kafka away": away,
     "group away": group_away,
-    "slow": slow,
-    "refuse": refuse,
+    "slow": lambda them: slow_topics(them.cluster),
+    "refuse": lambda them: refuse_batches(them.cluster),
     "reload": reload,
     "retention": retain_less,
     "recreate": recreate,

@@ -105,7 +105,7 @@ class Relays:
 
     def __init__(self, schedule: "Schedule", upstream: SimCluster) -> None:
         self.world = world = World(schedule.seed)
-        self.cluster = SimCluster(world, self._partitions)
+        self.cluster: SimCluster = SimCluster(world, self._partitions)
         self.cluster.zombies = True
         self.cluster.producer = RelayProducer
         self.cluster.transactional_producer = TransactionalRelayProducer

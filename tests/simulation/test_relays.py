@@ -34,17 +34,23 @@ AGAIN: Schedule = replace(
 )
 
 
-def test_relays_stop_and_lose_partitions_and_pass_nothing_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    groups: list[Relays] = []
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> list[Relays]:
+    """Keep the relays of each schedule that runs."""
+    kept: list[Relays] = []
     real = Relays.run
 
     def noted(self: Relays) -> int:
-        groups.append(self)
+        kept.append(self)
         return real(self)
 
     monkeypatch.setattr(Relays, "run", noted)
+    return kept
+
+
+def test_relays_stop_and_lose_partitions_and_pass_nothing_over(
+    groups: list[Relays],
+) -> None:
     drawn = (Schedule.of(seed) for seed in range(100_000))
     with installed():
         for schedule in islice((one for one in drawn if one.relays), _TRIED):
@@ -57,18 +63,8 @@ def test_relays_stop_and_lose_partitions_and_pass_nothing_over(
     assert len(relayed) > _TRIED
 
 
-def test_transactional_relays_pass_everything_on_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_transactional_relays_pass_everything_on_once(groups: list[Relays]) -> None:
     """A producer of each partition: what one wrote is whole, and left out later."""
-    groups: list[Relays] = []
-    real = Relays.run
-
-    def noted(self: Relays) -> int:
-        groups.append(self)
-        return real(self)
-
-    monkeypatch.setattr(Relays, "run", noted)
     drawn = (Schedule.of(seed) for seed in range(100_000))
     fenced = (one for one in drawn if one.relays)
     with installed():
