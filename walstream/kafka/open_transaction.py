@@ -130,7 +130,7 @@ class OpenTransactions:
         within = self._stuck(
             {one: record.offset for one, record in copied.items()}, self._longest_s
         )
-        for one in within:
+        for one in sorted(within):
             self._commit(one, copied[one])
         if left := found.keys() - beyond - copied.keys():
             _log.info(
@@ -211,7 +211,7 @@ class OpenTransactions:
             return
         _log.warning(f"{_LEFT}: it is aborted now", partitions=shown(places))
         # who reads what is committed never sees them
-        empty = [TopicRecord(*one, -1, b"", None, (), None) for one in places]
+        empty = [TopicRecord(*one, -1, b"", None, (), None) for one in sorted(places)]
         for producer in self._producers:
             self._write(producer, empty, producer.abort_transaction)
 
