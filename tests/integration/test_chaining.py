@@ -97,6 +97,31 @@ def test_records_pass_on_as_they_are(
     assert len(copied) == 35
 
 
+@pytest.mark.parametrize("delivery", ["idempotent", "transactional"])
+def test_a_record_that_fills_a_queue_passes_on(
+    kafka: KafkaServer,
+    chain: Callable[..., Chain],
+    reader: Reader,
+    topic_prefix: str,
+    delivery: str,
+) -> None:
+    """The producers of partitions share one: each part held less than the record."""
+    admin, limit = TopicAdmin(kafka.bootstrap), 10_000_000
+    large, copy = f"{topic_prefix}large", f"{topic_prefix}copy.s.item"
+    for topic in (large, copy):
+        admin.create(topic, 1, max_message_bytes=str(limit))
+    writer = Producer(
+        {"bootstrap.servers": kafka.bootstrap, "message.max.bytes": limit}
+    )
+    for lsn, size in ((1000, 1), (1008, 4_000_000), (1016, 1)):
+        op = insert(lsn, 0, [str(lsn), "x" * size], WIDE)
+        writer.produce(large, OpEncoder(WIDE).encode(op), str(lsn).encode())
+    writer.flush()
+    with chain(topics=[large], sink={"delivery": delivery}):
+        found = copy_of(reader, 3, copy)
+    assert found == shown(reader.records, large)
+
+
 def test_a_restart_repeats_nothing_and_says_again_where_records_come_from(
     chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
 ) -> None:

@@ -343,9 +343,6 @@ DRIVEN_BY = {
         "integration/test_chaining.py: "
         "test_a_restart_repeats_nothing_and_says_again_where_records_come_from"
     ),
-    "walstream/sources/kafka/relay_sink.py": (
-        "integration/test_chaining.py: test_records_pass_on_as_they_are"
-    ),
     "walstream/sources/kafka/runner.py": (
         "integration/test_chaining.py: test_two_instances_share_a_group"
     ),

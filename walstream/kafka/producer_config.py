@@ -187,6 +187,11 @@ def largest_record(given: ClientProperties) -> int | None:
     return _number(given, _LARGEST_RECORD) if _LARGEST_RECORD in given else None
 
 
+def room_of(properties: ClientProperties) -> int:
+    """Return the largest record that a queue with these properties has room for."""
+    return _number(properties, "queue.buffering.max.kbytes") * 1024
+
+
 def fits_queue(given: ClientProperties, limit: int, built_for_limit: int) -> bool:
     """Return whether a queue made for one largest limit holds a record of another."""
     kbytes = _number({**_DEFAULTS, **given}, "queue.buffering.max.kbytes")

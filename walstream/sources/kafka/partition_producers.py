@@ -17,7 +17,6 @@ from walstream.kafka.offsets import Partition
 from walstream.kafka.producer_config import (
     client_properties,
     hurries,
-    split_queue,
     transaction_timeout_ms,
 )
 from walstream.kafka.topic import Topic
@@ -31,7 +30,7 @@ from walstream.telemetry import runtime
 from walstream.telemetry.meter import SinkMeter
 
 _DOUBT_S: Final = 6 * 3600.0  # as TopicWatch does it
-_PARTS: Final = 8  # of the queue: few partitions have a backlog at one time
+PARTS: Final = 8  # of the queue: few partitions have a backlog at one time
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +80,11 @@ class PartitionProducers:
     def begin(
         self, topics: FindsPositions, properties: ClientProperties, meter: SinkMeter
     ) -> bool:
-        """Make producers with `properties`; False: positions have no topic yet."""
+        """Make producers, each of `properties`; False: positions have no topic yet."""
         self._positions = topics.find_positions(self.topic)
         if self._positions is None:
             return False
-        self._properties = split_queue(properties, _PARTS)
+        self._properties = properties
         self._meter = meter
         for each in self._taken.values():
             self._lanes[each.place] = self._made(each, self._positions)

@@ -17,7 +17,7 @@ from walstream.kafka.freeze_clock import TurnClock, stood_still
 from walstream.kafka.offsets import Partition
 from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.probe import Asking
-from walstream.kafka.producer_config import fits_queue, hurries, producer_properties
+from walstream.kafka.producer_config import hurries
 from walstream.kafka.size_dispute import SizeDispute
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_reader import TopicRecord
@@ -37,9 +37,11 @@ from walstream.sources.kafka.lease import RateWindow
 from walstream.sources.kafka.metrics import Lasting
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.partition_producers import (
+    PARTS,
     PartitionProducers,
     UpstreamPartition,
 )
+from walstream.sources.kafka.relay_fit import RelayFit
 from walstream.sources.kafka.target_topics import ANY, TargetTopics
 from walstream.sources.report import SinkReport
 from walstream.telemetry import runtime
@@ -86,7 +88,7 @@ class RelaySink:
         self._aims: dict[tuple[Table, int], RelayTarget] = {}
         self._outbox: OrderedProducer | PartitionProducers | None = None
         self._fenced = fenced
-        self._built_for = (0, 0)  # limits that the outbox was built for
+        self._fit = RelayFit(lasting)
         self._clock = TurnClock()
         self._leash = lasting.leash
         self._window = RateWindow(lasting.leash.give_up_s)
@@ -103,14 +105,13 @@ class RelaySink:
         if self._outbox is None:
             if not self._topics.located:
                 return False  # a producer would go wherever brokers say they are
-            self._built_for = self._lasting.limits
             given: ClientProperties = {
                 **self._leash.properties(self._config.producer),
                 **self._config.producer,
             }
-            properties = producer_properties(given, *self._built_for)
             hurry = hurries(given)
             fenced = self._fenced
+            properties = self._fit.properties(given, 1 if fenced is None else PARTS)
             if fenced is None:
                 self._outbox = OrderedProducer(
                     self.name, properties, self.meter, hurries=hurry
@@ -203,12 +204,7 @@ class RelaySink:
         topic = self._topics.find(name, partitions)
         if topic is None:
             return None
-        self._lasting.see(topic.limit)
-        smallest, largest = self._lasting.limits
-        if smallest < self._built_for[0] or not fits_queue(
-            self._config.producer, largest, self._built_for[1]
-        ):
-            raise Restart("the largest record that a topic takes has changed")
+        self._fit.check(topic)
         return topic
 
     def keep_from(self, identities: Iterable[str]) -> None:
@@ -226,14 +222,15 @@ class RelaySink:
         if topic is None:
             self._drop(aim.table)
             return
+        written = topic  # as its producer knows it
         if self._fenced is not None:
             if self._fenced.has(record):
                 return
             # one that left the partition may never have committed its first record
-            topic, _ = self._fenced.lane(record, topic)
+            written, _ = self._fenced.lane(record, topic)
         aim.meter.ops += 1
         headers = record.headers
-        first = topic.begins(record.partition)
+        first = written.begins(record.partition)
         if first and source and source_in(headers) is None:
             headers = (*headers, (SOURCE_HEADER, source.encode()))
         self._put(topic, record, record.partition, headers, portion)
@@ -265,6 +262,8 @@ class RelaySink:
     ) -> None:
         if self._outbox is None:
             raise Restart("the sink was not ready")
+        if topic.limit > self._fit.largest:
+            self._fit.check(topic)  # it takes more than when it was found
         self._check_size(topic, record, headers)
         stamp = timestamp(record.timestamp_ms, self._clock.now_ms, topic.retention_ms)
         if stamp != (record.timestamp_ms or 0):
