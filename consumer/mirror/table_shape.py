@@ -57,10 +57,11 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
  ORDER BY a.attnum
 """
 # Changes with all that a statement of a mirror stands on. A foreign key is a trigger of
-# both of its tables.
+# both of its tables. A schema is renamed without a lock of its tables.
 SIGNATURE: Final = f"""
 pg_catalog.hashtextextended(pg_catalog.concat_ws(' ',
-  c.oid, c.relname, c.relnamespace, c.relkind, c.relhasrules, c.relhassubclass,
+  c.oid, c.relname, c.relnamespace::pg_catalog.regnamespace, c.relkind,
+  c.relhasrules, c.relhassubclass,
   (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', a.attname, a.atttypid,
             a.atttypmod, a.attcollation, a.attgenerated, a.attidentity),
             ',' ORDER BY a.attnum)

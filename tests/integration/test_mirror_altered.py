@@ -109,6 +109,32 @@ def test_a_row_is_found_by_the_key_of_now(database: Database) -> None:
     assert database.fetch("SELECT tenant, id FROM t ORDER BY 1, 2") == [(1, 6), (2, 5)]
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_schema_that_took_anothers_name_is_seen(
+    database: Database, batch: int
+) -> None:
+    """No table of it was altered, and the one of before is still there."""
+    database.execute(
+        "CREATE SCHEMA shop; CREATE TABLE shop.t (id int PRIMARY KEY, v real);"
+        "CREATE SCHEMA fresh;"
+        "CREATE TABLE fresh.t (id int PRIMARY KEY, v double precision)"
+    )
+    mirror = PostgresMirror(database.dsn)
+
+    def insert(lsn: int, key: int, text: str) -> Op:
+        row = {"id": str(key), "v": text}
+        return make(Kind.INSERT, "shop.t", new=row, key=[str(key)], lsn=lsn)
+
+    with psycopg.connect(database.dsn) as tx:
+        until_done(tx, mirror, [insert(1000 + n, n, "0.5") for n in range(batch)])
+        database.execute(
+            "ALTER SCHEMA shop RENAME TO past; ALTER SCHEMA fresh RENAME TO shop"
+        )
+        new = [insert(2000 + n, 10 + n, "0.123456789") for n in range(batch)]
+        until_done(tx, mirror, new)
+    assert database.fetch("SELECT DISTINCT v FROM shop.t") == [(0.123456789,)]
+
+
 def test_an_op_alone_is_proved_too(database: Database) -> None:
     """A handler may give a mirror one op after the other, without a batch."""
     database.execute("CREATE TABLE t (id int PRIMARY KEY, v real)")
