@@ -25,7 +25,7 @@ from walstream.op import Kind
 _log: Final = logging.getLogger("consumer.mirror")
 _AT_COMMIT: Final = "SET CONSTRAINTS ALL DEFERRED"
 _WAITING: Final = 10_000  # ops whose writes wait in memory
-_WAITING_BYTES: Final = 8 << 20  # of their records, about
+_WAITING_BYTES: Final = 8 << 20  # of their records and what fills them, about
 
 
 class TransactionMirror(PostgresMirror):
@@ -109,7 +109,7 @@ class TransactionMirror(PostgresMirror):
             for op in some:
                 self.handle_message(tx, op)
                 waiting += 1
-                size += len(op.record.value or b"")
+                size += _size_of(op)
                 if later and (waiting >= _WAITING or size >= _WAITING_BYTES):
                     later.write_all(tx)
                     waiting = size = 0
@@ -143,3 +143,11 @@ class TransactionMirror(PostgresMirror):
         except FeatureNotSupported:  # another table references one, if without rows
             for rows in reversed(tables):
                 rows.empty()
+
+
+def _size_of(op: Op) -> int:
+    """Return about how large it is: a small Update may be filled with large values."""
+    size = len(op.record.value or b"")
+    if op.is_kept:
+        size += sum(len(op.new[name] or "") for name in op.new.filled)
+    return size

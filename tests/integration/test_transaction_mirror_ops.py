@@ -180,8 +180,9 @@ def test_no_row_has_a_position(database: Database) -> None:
     assert found == [(0,)]
 
 
+@pytest.mark.parametrize("filled", [False, True])
 def test_writes_of_wide_rows_wait_up_to_some_size(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, *, filled: bool
 ) -> None:
     """PostgreSQL takes no statement of a gigabyte, and memory is for others, too."""
     written: list[int] = []
@@ -196,8 +197,11 @@ def test_writes_of_wide_rows_wait_up_to_some_size(
     wide = "x" * (3 << 20)
     ops = [insert(PARENT, id=str(n), v="x" * 9) for n in range(9)]
     for n in range(9, 16):
-        op = insert(PARENT, id=str(n), v=wide)
-        op.record = op.record._replace(value=wide.encode())
+        op = insert(PARENT, id=str(n), v="x" if filled else wide)
+        if filled:
+            op.fill({"v": wide})
+        else:
+            op.record = op.record._replace(value=wide.encode())
         ops.append(op)
     target.apply(*ops)
     assert written == [12, 3, 1]
