@@ -786,17 +786,24 @@ INSERT INTO t VALUES (1, 'a', '{LONG}');
 """
 
 
+@pytest.mark.parametrize("key", ["(code)", "(code) INCLUDE (id)"])
+@pytest.mark.parametrize("taken", [False, True])
 def test_a_toasted_value_is_found_by_the_key_that_replaced_the_former(
-    database: Database, runs: Runs, reader: Reader
+    database: Database, runs: Runs, reader: Reader, key: str, *, taken: bool
 ) -> None:
-    """No Delete of the row follows: what was its key changes as any column does."""
+    """No Delete of the row follows: what was its key changes as any column does.
+
+    Another row may have that by now.
+    """
     database.execute(TWO_KEYS)
     walstream = runs(database.dsn).start().streaming()
     assert walstream.terminate() == 0
     database.execute("UPDATE t SET id = 2")
-    database.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (code)")
+    database.execute(f"ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY {key}")
     database.execute("UPDATE t SET id = 3")
+    if taken:
+        database.execute("INSERT INTO t VALUES (2, 'b', 'of another row')")
     walstream.start().streaming()
-    records = reader.until(lambda found: len(found) >= 3)
-    (inserted,) = [one for one in records if one.kind is Kind.INSERT]
+    records = reader.until(lambda found: len(found) >= 3 + taken)
+    inserted = next(one for one in records if one.kind is Kind.INSERT)
     assert inserted.new == {"id": "2", "code": "a", "doc": LONG}

@@ -5,6 +5,7 @@ had: it is identified by its oid, its columns by their numbers.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
@@ -43,8 +44,9 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
 """
 
 _IDENTITY: Final = """
-SELECT ARRAY(SELECT a.attname::text FROM unnest(i.indkey) k JOIN pg_attribute a
-    ON a.attrelid = i.indrelid AND a.attnum = k)
+SELECT ARRAY(SELECT a.attname::text
+    FROM unnest(i.indkey) WITH ORDINALITY AS k (num, place) JOIN pg_attribute a
+    ON a.attrelid = i.indrelid AND a.attnum = k.num AND k.place <= i.indnkeyatts)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
 WHERE c.oid = %s AND i.indisvalid
   AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
@@ -86,10 +88,13 @@ def read(
     sought = [names[name] or "" for name in there]
     then = {names[name] or "": text for name, text in key.items()}
     try:
-        values = _select(connection, place, then, sought, cast)
-        if values is None and (now := _other_key(connection, oid, op, names, then)):
-            # what was the key then may have been changed since, by no key change
-            values = _select(connection, place, now, sought, cast)
+        values = None
+        if now := _other_key(connection, oid, op, names, then):
+            # what was the key then may have been changed since, by no key change, and
+            # be another row's
+            values = _of_any(connection, place, ({**then, **now}, now), sought, cast)
+        if values is None:
+            values = _select(connection, place, then, sought, cast)
     except psycopg.Error as error:
         state = error.sqlstate or ""
         if state == _DENIED:
@@ -175,6 +180,21 @@ def _select(
         return None
     values = (result.get_value(0, index) for index in range(len(wanted)))
     return [None if value is None else value.decode() for value in values]
+
+
+def _of_any(
+    connection: Connection,
+    table: sql.Identifier,
+    keys: Sequence[Mapping[str, Value]],
+    wanted: Sequence[str],
+    cast: Sequence[str],
+) -> list[str | None] | None:
+    """Select by the first of these keys that a row has."""
+    for key in keys:
+        with suppress(psycopg.DataError):  # a column has another type by now
+            if (found := _select(connection, table, key, wanted, cast)) is not None:
+                return found
+    return None
 
 
 def which(op: ReplicationOp, wanted: Sequence[str]) -> str:
