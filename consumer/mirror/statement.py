@@ -51,12 +51,12 @@ def upsert(shape: TargetTable, columns: Sequence[str]) -> str:
 
 def update_by_key(shape: TargetTable, columns: Sequence[str]) -> str:
     """UPDATE of these columns; the key's values stand after theirs."""
-    return f"UPDATE {_table(shape)} SET {_sets(columns)} WHERE {_by_key(shape)}"
+    return f"UPDATE {_rows(shape)} SET {_sets(columns)} WHERE {_by_key(shape)}"
 
 
 def delete_by_key(shape: TargetTable) -> str:
     """DELETE of the row with this key."""
-    return f"DELETE FROM {_table(shape)} WHERE {_by_key(shape)}"
+    return f"DELETE FROM {_rows(shape)} WHERE {_by_key(shape)}"
 
 
 def texts_by_key(shape: TargetTable, columns: Sequence[str]) -> str:
@@ -67,12 +67,12 @@ def texts_by_key(shape: TargetTable, columns: Sequence[str]) -> str:
         f" THEN pg_catalog.format('%%s', {_name(one)}) END"
         for one in columns
     )
-    return f"SELECT {', '.join(texts)} FROM {_table(shape)} WHERE {_by_key(shape)}"
+    return f"SELECT {', '.join(texts)} FROM {_rows(shape)} WHERE {_by_key(shape)}"
 
 
 def has_key(shape: TargetTable) -> str:
     """SELECT whether a row has this key."""
-    return f"SELECT FROM {_table(shape)} WHERE {_by_key(shape)}"
+    return f"SELECT FROM {_rows(shape)} WHERE {_by_key(shape)}"
 
 
 def same_key(shape: TargetTable) -> str:
@@ -97,7 +97,7 @@ def update_many(shape: TargetTable, columns: Sequence[str]) -> str:
     wanted = _unnested(shape, (*columns, *shape.key), " WITH ORDINALITY")
     where = _same_key(shape, len(columns))
     return (
-        f"UPDATE {_table(shape)} AS t SET {sets} FROM {wanted} WHERE {where}"
+        f"UPDATE {_rows(shape)} AS t SET {sets} FROM {wanted} WHERE {where}"
         " RETURNING w.n"
     )
 
@@ -105,9 +105,7 @@ def update_many(shape: TargetTable, columns: Sequence[str]) -> str:
 def delete_many(shape: TargetTable, _columns: Sequence[str]) -> str:
     """DELETE of rows with these keys; of an array a column."""
     wanted = _unnested(shape, shape.key)
-    return (
-        f"DELETE FROM {_table(shape)} AS t USING {wanted} WHERE {_same_key(shape, 0)}"
-    )
+    return f"DELETE FROM {_rows(shape)} AS t USING {wanted} WHERE {_same_key(shape, 0)}"
 
 
 def _same_key(shape: TargetTable, first: int) -> str:
@@ -127,7 +125,7 @@ def _unnested(shape: TargetTable, columns: Sequence[str], numbered: str = "") ->
 def update_one(shape: TargetTable, columns: Sequence[str], where: Where) -> str:
     """UPDATE one of the rows that look like this; its parameters come first."""
     return (
-        f"WITH one AS ({_one(shape, where)}) UPDATE {_table(shape)} AS t"
+        f"WITH one AS ({_one(shape, where)}) UPDATE {_rows(shape)} AS t"
         f" SET {_sets(columns)} FROM one"
         f" WHERE t.ctid {IS} one.ctid AND t.tableoid {IS} one.tableoid"
     )
@@ -136,7 +134,7 @@ def update_one(shape: TargetTable, columns: Sequence[str], where: Where) -> str:
 def delete_one(shape: TargetTable, where: Where) -> str:
     """DELETE one of the rows that look like this."""
     return (
-        f"WITH one AS ({_one(shape, where)}) DELETE FROM {_table(shape)} AS t"
+        f"WITH one AS ({_one(shape, where)}) DELETE FROM {_rows(shape)} AS t"
         f" USING one WHERE t.ctid {IS} one.ctid AND t.tableoid {IS} one.tableoid"
     )
 
@@ -167,7 +165,7 @@ def empty_together(shapes: Sequence[TargetTable]) -> str:
 def _one(shape: TargetTable, where: Where, what: str = "tableoid, ctid") -> str:
     conditions = [_matches(shape, column, null=null) for column, null in where]
     return (
-        f"SELECT {what} FROM {_table(shape)} WHERE {' AND '.join(conditions) or 'true'}"
+        f"SELECT {what} FROM {_rows(shape)} WHERE {' AND '.join(conditions) or 'true'}"
         " LIMIT 1 FOR UPDATE"
     )
 
@@ -216,6 +214,11 @@ def _sets(columns: Sequence[str]) -> str:
 
 def _table(shape: TargetTable) -> str:
     return _quoted(sql.Identifier(shape.schema, shape.name))
+
+
+def _rows(shape: TargetTable) -> str:
+    """Return what has its rows: another row of a child may have the same key."""
+    return f"{'ONLY ' * shape.alone}{_table(shape)}"
 
 
 def _names(columns: Iterable[str]) -> str:

@@ -45,7 +45,10 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
        c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relhassubclass
          AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid)
          AND (SELECT count(*) FROM pg_index i
-               WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) = 1
+               WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) = 1,
+       c.relkind = 'r' AND c.relhassubclass AND NOT c.relhasrules
+         AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid
+               AND NOT t.tgisinternal AND t.tgtype & 7 = 7)
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_attribute a
     ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -56,6 +59,8 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
  WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'f')
  ORDER BY a.attnum
 """
+# The last: rows that a trigger BEFORE INSERT FOR EACH ROW (1, 2 and 4) may put into
+# children, as a rule may, are found there alone.
 # Changes with all that a statement of a mirror stands on. A foreign key is a trigger of
 # both of its tables. A schema is renamed without a lock of its tables.
 SIGNATURE: Final = f"""
@@ -183,6 +188,7 @@ class TargetTable:
     respelt: frozenset[str] = frozenset()  # of the key: equal values may differ in text
     key_types: tuple[KeyType, ...] = ()  # where any is respelt
     partitioned: bool = False
+    alone: bool = False  # its rows are in it, and none of those in its children
     referenced: bool = False  # by another table's foreign key
     deferred: bool = False  # a constraint would wait for the end of the transaction
     plain: bool = False  # rows go by their key alone: nothing sees in which order
@@ -266,6 +272,7 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
         and bool(names)
         and not respelt
         and len(arrays) == len(columns),
+        alone=found[0][12],
         arrays=arrays,
         equal=dict(zip(names, operators, strict=True)),
         oid=signed[0],

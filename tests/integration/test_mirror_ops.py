@@ -163,6 +163,39 @@ def test_truncate_empties_that_table_alone(database: Database) -> None:
     assert target.rows("(SELECT id, id FROM parts) AS p") == []
 
 
+CHILD = "CREATE TABLE child (LIKE t INCLUDING ALL) INHERITS (t)"
+ROUTED = """CREATE FUNCTION routed() RETURNS trigger LANGUAGE plpgsql AS
+ 'BEGIN INSERT INTO child SELECT NEW.*; RETURN NULL; END';
+CREATE TRIGGER routed BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION routed();
+ALTER TABLE t ENABLE ALWAYS TRIGGER routed"""
+
+
+@pytest.mark.parametrize("key", [" PRIMARY KEY", ""])
+def test_rows_of_a_child_are_left_alone(database: Database, key: str) -> None:
+    ddl = f"""{TABLE.replace(" PRIMARY KEY", key)}; {CHILD};
+    INSERT INTO child VALUES (1, 1, 'x'), (2, 1, 'x'), (3, 1, 'x')"""
+    target = Target(database, ddl)
+    target.apply(*(insert(row(one)) for one in "123"))
+    old = None if key else row("1")
+    target.apply(update(row("1", "2"), old), delete({"id": "2"} if key else row("2")))
+    if key:  # a column's value that was not sent, and another key
+        moved = {"id": "4", "n": "1"}
+        target.apply(update(moved, {"id": "3"}, columns=("id", "n", "note")))
+    else:
+        target.apply(update(row("4"), row("3")))
+    assert target.rows("ONLY t") == [(1, 2, "x"), (4, 1, "x")]
+    assert target.rows("child") == [(1, 1, "x"), (2, 1, "x"), (3, 1, "x")]
+
+
+def test_rows_that_a_trigger_puts_into_children_are_found(database: Database) -> None:
+    target = Target(database, f"{TABLE}; {CHILD}; {ROUTED}")
+    target.apply(insert({"id": "1", "n": "1", "note": "x"}))
+    target.apply(update({"id": "1", "n": "2", "note": "y"}, seq_id=1))
+    assert target.rows("child") == [(1, 2, "y")]
+    target.apply(delete({"id": "1"}, seq_id=2))
+    assert target.rows() == []
+
+
 KEYLESS = """CREATE TABLE t (a float8, b numeric, c json, d text, e timestamptz,
   f interval, g bytea, h char(4), i bool, j int[])"""
 ODD = {
