@@ -38,10 +38,10 @@ class Given:
     def joined(self, other: Self) -> Self:
         """Return what both together were given.
 
-        On another timeline the other one is older: this one's stream has seen it.
+        On two timelines that is the newer one's: it began where the other one counted.
         """
         if other.timeline != self.timeline:
-            return self
+            return max(self, other, key=lambda one: one.timeline)
         lsn, below = max(self.lsn, other.lsn), max(self.below, other.below)
         return replace(self, lsn=lsn, below=below)
 
