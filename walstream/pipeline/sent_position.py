@@ -38,10 +38,10 @@ class Given:
     def joined(self, other: Self) -> Self:
         """Return what both together were given.
 
-        On two timelines that is the newer one's: it began where the other one counted.
+        On another timeline the other one is older: this one's stream has seen it.
         """
         if other.timeline != self.timeline:
-            return max(self, other, key=lambda one: one.timeline)
+            return self
         lsn, below = max(self.lsn, other.lsn), max(self.below, other.below)
         return replace(self, lsn=lsn, below=below)
 
