@@ -32,9 +32,9 @@ from tests.support.programs.walstream import toml
 from walstream.admin.slots import Loss, Slots, Where, look
 from walstream.admin.slots import drop as drop_slot
 from walstream.config import load
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, WalstreamError
 from walstream.postgres.connection import Connection, connect
-from walstream.postgres.slot import SlotSpec, WaitPolicy, create
+from walstream.postgres.slot import SlotSpec, WaitPolicy, create, let_fail_over
 from walstream.postgres.slot_inventory import SlotFacts
 
 pytestmark = pytest.mark.same_on_15
@@ -368,3 +368,16 @@ def test_a_slot_is_made_above_descriptor_1023(newest: Database) -> None:
             made.connection.close()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_copy_that_is_not_kept_on_standbys_is_no_copy_that_is(
+    postgres18: PostgresServer,
+) -> None:
+    """The next failover would leave nothing for its sink."""
+    kept = "SELECT failover FROM pg_replication_slots WHERE slot_name = %s"
+    with temporary_database(postgres18) as database:
+        database.fetch(_LOGICAL, database.name)
+        let_fail_over(database.dsn, database.name)
+        assert database.fetch(kept, database.name) == [(True,)]
+        with pytest.raises(WalstreamError, match="keeping slot 'other' on standbys"):
+            let_fail_over(database.dsn, "other")

@@ -386,10 +386,6 @@ DRIVEN_BY = {
         "integration/test_detaching.py: "
         "test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair"
     ),
-    "walstream/sources/postgres/detached/reattach.py": (
-        "fault/test_detaching_kills.py: "
-        "test_a_sink_that_leaves_and_comes_back_misses_nothing_though_all_are_killed"
-    ),
     "walstream/sources/postgres/detached/source_state.py": (
         "integration/test_detaching.py: "
         "test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on"

@@ -75,6 +75,7 @@ _LONG_SETTINGS: Final = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
+_HAS_TRANSACTION_TIMEOUT: Final = 170000
 
 
 def connection_string(dsn: str, **replaced: str) -> str:
@@ -130,6 +131,10 @@ def connect(dsn: str, *, replication: bool = False) -> Connection:
         # a walsender refuses what psycopg would prepare at the sixth use
         connection = psycopg.connect(given, autocommit=True, prepare_threshold=None)
         _must_be_ours(connection)
+        if replication and (
+            connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT
+        ):  # not among `options`, of which an older server knows none such
+            connection.execute("SET transaction_timeout = 0")
     except psycopg.Error as error:
         raise translate(error, "connecting to PostgreSQL") from error
     return connection

@@ -181,10 +181,13 @@ def copy(connection: Connection, name: str, to: str) -> None:
 def let_fail_over(dsn: str, name: str) -> None:
     """Keep a slot on standbys too, which a copy of such a slot is not by itself."""
     with connect(dsn, replication=True) as replication:
-        if replication.info.server_version >= _HAS_FAILOVER:
-            replication.pgconn.exec_(
-                f"ALTER_REPLICATION_SLOT {quoted(name)} (FAILOVER true)".encode()
-            )
+        if replication.info.server_version < _HAS_FAILOVER:
+            return
+        command = f"ALTER_REPLICATION_SLOT {quoted(name)} (FAILOVER true)"
+        result = replication.pgconn.exec_(command.encode())
+        if result.status != ExecStatus.COMMAND_OK:
+            error = psycopg.errors.error_from_result(result)
+            raise translate(error, f"keeping slot {name!r} on standbys")
 
 
 def no_room(name: str, error: psycopg.Error) -> Transient:

@@ -113,11 +113,12 @@ def error(
         seen = "the table, or the sequence of its key, was created again"
     to = beginning(keys)
     stays = keys.newest if keys.newest is not None else (keys.next or 1) - 1
+    only = "that come from now on" if stays <= position else "of higher keys"
     return KeysRestarted(
         f"table {table!r}: its keys start again: {seen}, and its position {position}: "
         "rows below that would not be read, so the table waits",
         hint=f"rewind it to {to} to send every existing row, or to "
-        f"{min(stays, position)} to send only rows that come from now on; or set "
+        f"{min(stays, position)} to send only rows {only}; or set "
         'on_restart = "reread"',
         repair=Repair(
             command="walstream positions rewind {source}"

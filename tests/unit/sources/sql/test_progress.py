@@ -120,14 +120,16 @@ def test_keys_of_another_column_start_again() -> None:
     positions = MemoryStore()
     before = TableProgress(positions, "t", BOUNDS, lambda: 50.0, column="id")
     before.key = 200
+    before.gaps.note([(4, 6)], 40.0, None)
     before.store()
     for _ in range(2):  # it is not forgotten with the first store
         found = TableProgress(positions, "t", BOUNDS, lambda: 50.0, column="seq")
         assert (found.restarted, found.former) == (True, "id")
         found.store()
-    found.rewind(0)
+    found.rewind(50)
     found = TableProgress(positions, "t", BOUNDS, lambda: 50.0, column="seq")
-    assert (found.restarted, found.former, found.key) == (False, "", 0)
+    assert (found.restarted, found.former, found.key) == (False, "", 50)
+    assert len(found.gaps) == 0
 
 
 @pytest.mark.parametrize(("stored", "key"), [("", 200), ("id", None)])

@@ -269,7 +269,8 @@ class SinkMembership:
         if self._near is None:
             away = [name for name, note in self._notes.items() if note.phase == AWAY]
             if away and runtime.monotonic() >= self._next_look:
-                self._near = self._do(find_near, self._home, away, self._before)
+                where = self._home, self._positions
+                self._near = self._do(find_near, *where, away, self._before)
                 self._before = place
             return None
         if not self._near.done():

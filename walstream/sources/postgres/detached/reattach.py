@@ -12,6 +12,7 @@ from walstream.kafka.registry.stored_schema import lent
 from walstream.kafka.replay_mark import sink_replay
 from walstream.lsn import Lsn
 from walstream.pipeline.sent_position import GIVEN, GIVEN_ELSEWHERE
+from walstream.pipeline.state_document import StoredDocuments
 from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.detached.detached_sink import (
     BACK,
@@ -31,7 +32,9 @@ _WITHIN_S: Final = 15.0
 _LOCK_EVERY_S: Final = 0.05
 
 
-def find_near(home: Home, sinks: Iterable[str], before: Lsn) -> str | None:
+def find_near(
+    home: Home, positions: LmdbStore, sinks: Iterable[str], before: Lsn
+) -> str | None:
     """Name a sink whose own worker runs, and is where the source was before."""
     for sink in sinks:
         folder = folder_of(home.folder, sink)
@@ -39,9 +42,21 @@ def find_near(home: Home, sinks: Iterable[str], before: Lsn) -> str | None:
             continue
         with LmdbStore.open_read_only(folder) as theirs:
             position = theirs.position() if theirs else None
-        if position is not None and position.resume >= before:
+            is_ours = theirs is not None and _is_of_one_history(positions, theirs)
+        if is_ours and position is not None and position.resume >= before:
             return sink
     return None
+
+
+def _is_of_one_history(positions: LmdbStore, theirs: StoredDocuments) -> bool:
+    """Return whether source and worker streamed from one timeline at last.
+
+    Else a failover came between, or goes on. What the worker says of an older timeline
+    may be lost; and what it says of a newer one hides how far the source is to be
+    believed. It passes with the first position that the source stores.
+    """
+    ours, others = GIVEN.read(positions), GIVEN.read(theirs)
+    return ours is None or others is None or ours.timeline == others.timeline
 
 
 @dataclass(slots=True)
@@ -96,7 +111,8 @@ class ReattachAttempt:
                 ids = lent(theirs, self.sink, ()) if theirs else {}
                 # a failover may lose what the source's own stream never came to
                 given = GIVEN.read(theirs) if theirs else None
-            if ended is None or ended.at < self.place:
+                is_ours = theirs is not None and _is_of_one_history(positions, theirs)
+            if ended is None or ended.at < self.place or not is_ours:
                 return None  # it died on its way: it is started again
             if not self.decide(comes=True):
                 return None

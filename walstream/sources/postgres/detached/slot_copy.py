@@ -11,7 +11,7 @@ from walstream.config.source import slot_copy
 from walstream.errors import Transient
 from walstream.kafka import delivery_era, stored_topic
 from walstream.kafka.replay_mark import sink_replay
-from walstream.pipeline.sent_position import GIVEN, Given
+from walstream.pipeline.sent_position import GIVEN, GIVEN_ELSEWHERE, Given
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.postgres.publication_memory import PUBLICATIONS
@@ -88,7 +88,11 @@ def make(
     topics = positions.names(stored_topic.document_of(sink, "").name)
     names = [PUBLICATIONS.name, EPOCH.name, *topics]
     documents = {name: positions.read(name) for name in names}
-    documents |= GIVEN.entry(given)
+    # of one that had just come back, its last worker may have been ahead of the stream
+    before = GIVEN_ELSEWHERE.of(sink).read(positions)
+    if given is not None and before is not None:
+        given = given.joined(before)
+    documents |= GIVEN.entry(given or before)
     documents |= delivery_era.of_sink(positions, sink)
     documents |= sink_replay(positions, sink)
     own = replace(position, resume=note.resume, slot=note.slot)

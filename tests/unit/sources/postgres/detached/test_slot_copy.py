@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from walstream.pipeline.ports import Position
-from walstream.pipeline.sent_position import GIVEN, Given
+from walstream.pipeline.sent_position import GIVEN, GIVEN_ELSEWHERE, Given
 from walstream.postgres import slot
 from walstream.postgres.slot import Slot
 from walstream.sources.postgres.detached import slot_copy
@@ -29,9 +29,22 @@ def test_one_that_another_instance_reads_is_not_forgotten(
     assert forgotten(home, ["a", "b", "c"]) == ["s_a"]
 
 
-@pytest.mark.parametrize("given", [Given(3, 900, 901), None])
-def test_a_sinks_own_worker_knows_how_far_the_stream_had_given_commits(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: Given | None
+@pytest.mark.parametrize(
+    ("given", "before", "known"),
+    [
+        (Given(3, 900, 901), None, Given(3, 900, 901)),
+        (None, None, None),
+        # it came back from a worker that was ahead of the stream, and left at once
+        (Given(3, 600, 601), Given(3, 900, 901), Given(3, 900, 901)),
+        (None, Given(3, 900, 901), Given(3, 900, 901)),
+    ],
+)
+def test_a_sinks_own_worker_knows_how_far_it_had_been_given_commits(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    given: Given | None,
+    before: Given | None,
+    known: Given | None,
 ) -> None:
     """A failover may lose the last of them: then it stops, as the source does."""
     monkeypatch.setattr(slot_copy, "session", lambda _: nullcontext())
@@ -40,9 +53,10 @@ def test_a_sinks_own_worker_knows_how_far_the_stream_had_given_commits(
     home = Home("app", "", "s", tmp_path / "app")
     note = DetachedSink("copying", "s_a", 0.0, "it is away", 500)
     with LmdbStore(home.folder) as positions:
-        positions.store(Position(700, 7, 3, "shop", "s"), {})
+        elsewhere = GIVEN_ELSEWHERE.of("a").entry(before)
+        positions.store(Position(700, 7, 3, "shop", "s"), elsewhere)
         slot_copy.make(home, positions, "a", note, given)
     with LmdbStore(folder_of(home.folder, "a")) as theirs:
-        assert GIVEN.read(theirs) == given
+        assert GIVEN.read(theirs) == known
         position = theirs.position()
     assert position == Position(500, 7, 3, "shop", "s_a")

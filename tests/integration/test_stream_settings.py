@@ -1,0 +1,23 @@
+"""Settings of a database that would end a stream, each time at the same place."""
+
+from contextlib import closing
+
+from tests.support.fixtures.postgres import Database
+from walstream.postgres.connection import connect
+
+_SINCE = 170000
+
+
+def test_a_stream_may_be_in_a_transaction_for_as_long_as_it_takes(
+    database: Database,
+) -> None:
+    """A walsender is in one while it decodes one, and waits in it for its reader."""
+    with closing(connect(database.dsn)) as plain:
+        has_timeout = plain.info.server_version >= _SINCE
+    if has_timeout:
+        name = database.name
+        database.execute(f"ALTER DATABASE {name} SET transaction_timeout = '9s'")
+    with closing(connect(database.dsn, replication=True)) as stream:
+        query = "SELECT setting FROM pg_settings WHERE name = 'transaction_timeout'"
+        found = stream.execute(query).fetchall()
+    assert found == ([("0",)] if has_timeout else [])
