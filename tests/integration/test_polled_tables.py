@@ -103,8 +103,12 @@ class Scene:
     def arrives(self, table: str) -> None:
         """See a row of a table come through."""
         key = self.insert(table)
-        wait_until(lambda: self.table(table).position == key, LONG_S, "it is delivered")
-        assert not self.table(table).error
+
+        def is_well() -> bool:  # its error is gone at the end of the poll
+            found = self.table(table)
+            return found.position == key and not found.error
+
+        wait_until(is_well, LONG_S, "it is delivered")
 
     def source(self) -> SourceStatus:
         found = look(load(self.polled.configuration, {})).sources
