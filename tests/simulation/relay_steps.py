@@ -78,7 +78,8 @@ def recreate(them: "Relays") -> None:
             log.visible[place] = 0
         log.low.pop(place, None)
         them.checker.recreated(place)
-        if forgets:
+        # one that an operator set names no topic: Kafka deletes it with its topic
+        if forgets or not coordinator.notes.get(place):
             coordinator.offsets.pop(place, None)
             coordinator.notes.pop(place, None)
     them.cluster.topics[name] = SimTopic(name, made, left)
