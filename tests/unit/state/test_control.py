@@ -218,7 +218,7 @@ def test_what_is_no_request_harms_nobody(
     with running(tmp_path) as sources:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(tmp_path / "control.sock"))
-            connection.settimeout(5)
+            connection.settimeout(30)
             connection.sendall(request_)
             connection.shutdown(socket.SHUT_WR)
             with (
