@@ -346,8 +346,8 @@ def test_an_op_that_always_fails_to_serialize_backs_off(setting: Setting) -> Non
         tx.execute("DO $$BEGIN RAISE SQLSTATE '40001'; END$$")
 
     with setting.running(handle):
-        wait_until(lambda: len(tries) == 5, 20, "it is tried")
-    waits = [later - one for one, later in pairwise(tries)]
+        wait_until(lambda: len(tries) >= 5, 20, "it is tried")
+    waits = [later - one for one, later in pairwise(tries[:5])]
     # at least three quarters of 0.05 s, doubled each time; a slow machine adds to it
     assert all(wait > 0.035 * 2**number for number, wait in enumerate(waits)), waits
 
@@ -593,13 +593,17 @@ def test_a_barrier_that_is_not_reached_names_the_partitions(setting: Setting) ->
     for partition in (0, 1):
         feed.send(truncate(1000, 3), partition)
     feed.flush()
-    # long enough for both to arrive
-    with setting.running(barrier_timeout=3) as running:
+    with setting.running(barrier_timeout=600):
+        barrier = "replication_consumer_barrier"
+        made = f"SELECT to_regclass('{barrier}') IS NOT NULL"
+        wait_until(lambda: setting.database.fetch(made) == [(True,)], 30, "it is made")
+        wait_until(lambda: setting.count(barrier) == 2, 30, "both arrive")
+    with setting.running(barrier_timeout=1) as running:
         error = running.fails(BarrierTimeout)
     assert "[2]" in str(error)
     feed.send(insert(1008, 0, ["1", "1"]), 2)  # a later op is an arrival, too
     feed.flush()
-    with setting.running(barrier_timeout=20):
+    with setting.running(barrier_timeout=60):
         setting.until(2)
 
 

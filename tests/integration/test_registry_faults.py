@@ -73,10 +73,10 @@ def test_one_that_never_answers_holds_up_nothing_but_records(
         wait_until(lambda: faulty.asked, 30, "it is asked")
         if backfill == "never":
             wait_until(lambda: heard(database) > time.time(), 30, "it is heard of")
-            walstream.until("waiting for the schema registry", 6)  # before it times out
+            walstream.until("waiting for the schema registry")  # before it times out
         began = time.monotonic()
         walstream.terminate()
-        assert time.monotonic() - began < 9
+        assert time.monotonic() - began < 18  # less than a drain may take
         faulty.slow.set()
         faulty.slow = None
         walstream.start()

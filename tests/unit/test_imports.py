@@ -31,7 +31,7 @@ _RUN = """
 import os, signal, sys, threading, time, urllib.request
 def look():
     for path in ("/status", "/stats", "/metrics", "/"):
-        for _ in range(300):
+        for _ in range(1200):
             try:
                 urllib.request.urlopen("http://127.0.0.1:{port}" + path).read()
                 break

@@ -259,7 +259,7 @@ def test_both_forms_send_the_same_and_know_the_last_offsets(
 def test_a_record_that_is_not_delivered_fails_the_task(
     sender: Callable[..., BulkProducer],
 ) -> None:
-    made = sender({"message.timeout.ms": 300})
+    made = sender({})
 
     def send() -> None:
         for partition in (0, PARTITIONS + 5):  # of which there is none
@@ -278,7 +278,7 @@ def test_a_partition_that_is_known_to_be_missing_fails_the_task_likewise(
     sender: Callable[..., BulkProducer],
 ) -> None:
     """As of a topic that was created again with fewer."""
-    made = sender({"message.timeout.ms": 300})
+    made = sender({})
     made.send("t", b"v", b"k", 0)
     made.sent = 1
     made.finish()

@@ -50,7 +50,7 @@ class Moved(GroupConsumer):
     def take(self, *numbers: int) -> None:
         self._revoked(self._consumer, [TopicPartition(TOPIC, one) for one in numbers])
 
-    def read(self, count: int, for_s: float = 10.0) -> list[TopicRecord]:
+    def read(self, count: int, for_s: float = 60.0) -> list[TopicRecord]:
         found: list[TopicRecord] = []
         until = time.monotonic() + for_s
         while len(found) < count and time.monotonic() < until:
@@ -73,7 +73,7 @@ def member(kafka: Mocked, group: str, who: Who | None = None, **given: Any) -> M
 def stored(kafka: Mocked, group: str) -> list[tuple[int, str | None]]:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})
     where = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-    found = consumer.committed(where, timeout=10)
+    found = consumer.committed(where, timeout=60)
     consumer.close()
     return [(one.offset, one.metadata) for one in found]
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_END_S = 60  # a start is some of it
 _WORKER = """
 import sys
 import threading
@@ -89,7 +90,7 @@ def test_who_is_over_says_a_last_word_at_once() -> None:
     with running(_LAST) as process:
         assert read(process) == b"x" * 300_000 + b"\n"
         assert read(process) == b"True\n"
-        assert process.wait(10) == 0
+        assert process.wait(_END_S) == 0
 
 
 def test_words_are_obeyed_and_an_unknown_one_is_passed_over() -> None:
@@ -101,7 +102,7 @@ def test_words_are_obeyed_and_an_unknown_one_is_passed_over() -> None:
         write(process, "stop")
         assert read(process) == b"stops\n"
         write(process, "now")
-        assert process.wait(10) == 5  # as this worker says
+        assert process.wait(_END_S) == 5  # as this worker says
 
 
 def test_the_end_of_the_supervisor_is_the_workers() -> None:
@@ -109,11 +110,11 @@ def test_the_end_of_the_supervisor_is_the_workers() -> None:
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-        assert process.wait(10) == 1
+        assert process.wait(_END_S) == 1
 
 
 def test_a_drain_that_takes_too_long_is_ended_with_a_word() -> None:
     with running(_END) as process:
-        _, said = process.communicate(timeout=10)
+        _, said = process.communicate(timeout=_END_S)
         assert process.returncode == 5
         assert b"stopped before everything was delivered" in said

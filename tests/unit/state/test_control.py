@@ -137,18 +137,18 @@ def test_a_running_instance_tells_its_status(tmp_path: Path) -> None:
 
 def test_a_running_instance_logs_more_when_it_is_told_so(tmp_path: Path) -> None:
     with running(tmp_path):
-        assert ask(tmp_path, DebugRequest(on=True), 5.0) == DebugAnswer("debug")
-        assert ask(tmp_path, DebugRequest(on=False), 5.0) == DebugAnswer("info")
+        assert ask(tmp_path, DebugRequest(on=True), 30.0) == DebugAnswer("debug")
+        assert ask(tmp_path, DebugRequest(on=False), 30.0) == DebugAnswer("info")
 
 
 def test_a_running_instance_reloads_and_says_what_that_changed(tmp_path: Path) -> None:
     assert ask(tmp_path, ReloadRequest(), 1.0) is None
     with running(tmp_path):
-        assert ask(tmp_path, ReloadRequest(), 5.0) == RELOADED
+        assert ask(tmp_path, ReloadRequest(), 30.0) == RELOADED
 
 
 def test_without_an_instance_the_lock_is_taken(tmp_path: Path) -> None:
-    with borrowed(tmp_path, "app", 1.0) as runs:
+    with borrowed(tmp_path, "app", 30.0) as runs:
         assert not runs
         with pytest.raises(ConfigError, match="in use by process"):
             FolderLock(tmp_path).acquire(wait_s=0.0)
@@ -161,7 +161,7 @@ def test_a_source_is_lent_when_its_worker_has_ended(tmp_path: Path) -> None:
     with running(tmp_path) as sources:
         sources.ended.clear()
         threading.Timer(0.2, sources.ended.set).start()
-        with borrowed(tmp_path, "app", 10.0) as runs:
+        with borrowed(tmp_path, "app", 30.0) as runs:
             assert runs
             assert sources.ended.is_set()
             assert sources.back == []
@@ -178,13 +178,13 @@ def test_a_borrower_that_is_killed_gives_it_back(tmp_path: Path) -> None:
             assert process.stdout.readline() == b"mine True\n"
             with (
                 pytest.raises(ConfigError, match="another command is using it"),
-                borrowed(tmp_path, "app", 1.0),
+                borrowed(tmp_path, "app", 30.0),
             ):
                 pass
             assert sources.back == []
             process.kill()
         wait_until(lambda: sources.back == ["app"], 5, "it is given back")
-        with borrowed(tmp_path, "app", 1.0):
+        with borrowed(tmp_path, "app", 30.0):
             assert sources.lent == ["app", "app"]
 
 
@@ -218,7 +218,7 @@ def test_what_is_no_request_harms_nobody(
     with running(tmp_path) as sources:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(tmp_path / "control.sock"))
-            connection.settimeout(5)
+            connection.settimeout(30)
             connection.sendall(request_)
             connection.shutdown(socket.SHUT_WR)
             with (
@@ -271,7 +271,7 @@ def test_a_backfill_that_is_refused_says_why(tmp_path: Path) -> None:
         with pytest.raises(Transient, match="'app': the disk is full"):
             ask(tmp_path, BACKFILL, 5.0)
         with pytest.raises(ConfigError, match="no such source"):
-            ask(tmp_path, replace(BACKFILL, source="other"), 5.0)
+            ask(tmp_path, replace(BACKFILL, source="other"), 30.0)
 
 
 def test_an_instance_without_a_socket_does_not_answer(tmp_path: Path) -> None:

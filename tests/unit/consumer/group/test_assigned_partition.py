@@ -108,7 +108,7 @@ def test_a_pause_holds_no_thread_and_goes_on_with_what_is_not_done() -> None:
             seen.append((self._name, [message.offset() for message in messages]))
             if self._name == "a" and len(seen) == 1:
                 second.put(one(7))
-                raise Pause(0.2, done=1)
+                raise Pause(2.0, done=1)  # the other one begins meanwhile
             return len(messages)
 
     first, second = lane_of(), lane_of()

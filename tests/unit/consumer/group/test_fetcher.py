@@ -99,6 +99,9 @@ def test_kafka_away_is_one_line_and_its_return_another(
         with closing(link):
             wait_until(lambda: len(caplog.messages) > 1, 30, "it is back")
             wait_until(fetcher.lag, 30, "it reads")
+            # ended while the link is there: its loss would be another outage
+            wish.set()
+            thread.join(30)
     finally:
         wish.set()
         thread.join(30)

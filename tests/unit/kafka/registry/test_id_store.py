@@ -1,11 +1,11 @@
 """Ids in a state folder: of one sink and registry, many in one write."""
 
 import threading
-import time
 from collections.abc import Mapping
 
 import pytest
 
+from tests.support.deadline import wait_until
 from walstream.config.registry import Registry
 from walstream.errors import Transient
 from walstream.formats.encodings.subject import SchemaId, SubjectSchema
@@ -30,7 +30,7 @@ class Store(MemoryStore):
 
     def write(self, documents: Mapping[str, object]) -> None:
         self.began.set()
-        self.goes_on.wait(10)
+        self.goes_on.wait(60)
         if self.full:
             raise Transient("no room")
         self.writes.append(len(documents))
@@ -76,12 +76,11 @@ def test_those_that_come_during_a_write_share_the_next() -> None:
     for number, one in enumerate(every):
         threads.append(threading.Thread(target=kept.keep, args=(one, SchemaId(number))))
         threads[-1].start()
-    time.sleep(0.3)
+    wait_until(lambda: len(kept._unwritten) == 9, 10, "all wait")  # noqa: SLF001
     store.goes_on.set()
     for thread in threads:
-        thread.join(10)
-    assert sum(store.writes) == 10
-    assert len(store.writes) < 5  # two, on a machine that lets all begin meanwhile
+        thread.join(30)
+    assert store.writes == [1, 9]
     for number, schema in enumerate(every):
         found = kept.find(schema)
         assert found is not None
