@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,19 @@ from tests.simulation.search import shortest
 
 SCHEDULES: Final = 120
 _MOST: Final = 1000  # schedules until a rule that is out has to be missed
+# Seeds that missed a rule after many others: tried first, and all of them if a change
+# of the simulation made them miss it no more.
+_MISSED: Final = {
+    "a failed delivery is none": 416,
+    "a mirror writes nothing older over a row": 1737,
+    "a producer that failed sends nothing more": 5105,
+    "a relay stops at a topic that was created again": 471,
+    "a start ends what Kafka left open": 1400,
+    "changes of before a table's identity are read again": 1452,
+    "what Kafka has is left out": 96,
+    "who was frozen gives up what it had": 226,
+    "who was frozen while idle begins again, too": 270,
+}
 
 CALM: Final = replace(Schedule.of(3), faults=[], kills=[], freezes=[], reads=[], ddl=[])
 
@@ -49,16 +63,20 @@ def test_schedules_violate_nothing() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_that_is_out_is_missed(rule: str) -> None:
-    drawn = (Schedule.of(seed) for seed in range(100_000))
+    seeds = chain([_MISSED.get(rule, 0)], range(100_000))
     tried = 0
     with taken_out(rule):
-        for schedule in drawn:
+        for schedule in map(Schedule.of, seeds):
             if not RULES[rule].concerns(schedule):
                 continue
             tried += 1
             assert tried <= _MOST, f"{rule}: nobody missed it"
             if run(schedule).violation:
                 return
+
+
+def test_each_seed_that_is_tried_first_is_of_a_rule() -> None:
+    assert _MISSED.keys() <= RULES.keys()
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, *EDITS, *APART])
