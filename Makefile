@@ -65,7 +65,7 @@ manifests: $(READY) ## decode the manifests for Kubernetes and the chart, with G
 	$(BIN)/pytest tests/fault/test_kubernetes.py -m fault_long $(PYTEST_ARGS)
 fault: java $(READY) $(NATIVE) ## run the long tests; SHARD=2/4, RESUME=1, SAMPLE=SECONDS SEED=7
 	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
-	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \
+	  $(addprefix --randomly-seed=,$(SEED)),--record=.fault-passed \
 	  $(addprefix --shard ,$(SHARD)) $(if $(RESUME),--resume)) $(PYTEST_ARGS)
 museum: $(READY) ## bring old bugs back, one at a time: a test notices each; NAME=part AGAIN=1
 	$(BIN)/python -m tests.museum $(addprefix --name ,$(NAME)) $(if $(AGAIN),--again)
