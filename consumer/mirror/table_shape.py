@@ -19,6 +19,8 @@ from consumer.pg_catalog import ABOVE, IS, pinned
 
 Connection = psycopg.Connection[Any]
 
+# The last column tells whether a table's rows are in it, and not in its children: there
+# a trigger BEFORE INSERT FOR EACH ROW (1, 2 and 4), or a rule, may put them.
 _COLUMNS: Final = """
 SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
        (SELECT bool_or(t.oid::int8 = ANY(%s) OR t.typtype = 'e') FROM (
@@ -59,8 +61,6 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
  WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'f')
  ORDER BY a.attnum
 """
-# The last: rows that a trigger BEFORE INSERT FOR EACH ROW (1, 2 and 4) may put into
-# children, as a rule may, are found there alone.
 # Changes with all that a statement of a mirror stands on. A foreign key is a trigger of
 # both of its tables. A schema is renamed without a lock of its tables.
 SIGNATURE: Final = f"""

@@ -133,7 +133,7 @@ def connect(dsn: str, *, replication: bool = False) -> Connection:
         _must_be_ours(connection)
         if replication and (
             connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT
-        ):  # not among `options`, of which an older server knows none such
+        ):  # not among `options`: an older server refuses what it does not know
             connection.execute("SET transaction_timeout = 0")
     except psycopg.Error as error:
         raise translate(error, "connecting to PostgreSQL") from error
