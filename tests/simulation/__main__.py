@@ -6,13 +6,11 @@ written to a file, and ends the run.
 
 import argparse
 import gc
-import os
 import sys
 import time
 from dataclasses import dataclass
 from itertools import count, islice
-from multiprocessing import Pool, Value, cpu_count
-from multiprocessing.sharedctypes import Synchronized
+from multiprocessing import Pool, cpu_count
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +26,7 @@ _JOURNAL: Final = Path(".simulated")
 _FAILURES: Final = Path("build/simulation")
 _SAY_EVERY_S: Final = 10.0
 _PART: Final = 20  # schedules that a process runs before it tells
+_PARTS: Final = 10  # that it runs at all: each leaves some 25 MB
 
 
 def main() -> int:
@@ -58,7 +57,8 @@ def _search(seconds: float, seed: int | None, jobs: int) -> int:
     began = said = time.monotonic()
     done = Part()
     starts = count(first, _PART)
-    with Pool(jobs, _begin_worker, [Value("i", 0)]) as workers:
+    gc.disable()  # a world is full of cycles, which end with its process
+    with Pool(jobs, maxtasksperchild=_PARTS) as workers:
         for part in workers.imap(_run_part, starts):
             done.add(part)
             now = time.monotonic()
@@ -111,17 +111,6 @@ class Part:
         self.failed = part.failed
 
 
-def _begin_worker(turn: "Synchronized[int]") -> None:
-    with turn.get_lock():
-        number, turn.value = turn.value, turn.value + 1
-    cpus = sorted(os.sched_getaffinity(0))
-    # its threads run one at a time: from CPU to CPU, a turn costs three times as much
-    os.sched_setaffinity(0, {cpus[number % len(cpus)]})
-    gc.collect()
-    gc.freeze()
-    gc.disable()  # a world is full of cycles, but it is small
-
-
 def _run_part(first: int) -> Part:
     part, began = Part(), time.process_time()
     for seed, outcome in islice(outcomes(first), _PART):
@@ -132,7 +121,6 @@ def _run_part(first: int) -> Part:
         part.lives += outcome.lives
         part.records += outcome.records
         part.stops += bool(outcome.stopped)
-    gc.collect()
     part.cpu = time.process_time() - began
     return part
 

@@ -1,7 +1,6 @@
 """Locks, conditions and events of threads that are fibers, as `threading` has them."""
 
-import threading
-from typing import Final, Self
+from typing import Self
 
 from tests.simulation.host import SimEvent
 from tests.simulation.world import World
@@ -62,12 +61,17 @@ class ClearedEvent(SimEvent):
 class SimThreading:
     """The module, as far as the consumer library uses it."""
 
-    current_thread: Final = staticmethod(threading.current_thread)
-    main_thread: Final = staticmethod(threading.main_thread)
-    get_ident: Final = staticmethod(threading.get_ident)
-
     def __init__(self, world: World) -> None:
         self._world = world
+
+    def current_thread(self) -> object:
+        return self._world.fiber
+
+    def main_thread(self) -> object:
+        return self  # none of a world: no signal reaches it
+
+    def get_ident(self) -> int:
+        return id(self._world.fiber)
 
     def Lock(self) -> SimLock:  # noqa: N802 - its name there
         return SimLock(self._world)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from threading import Lock, Thread
 from typing import ClassVar, Final
+
+from greenlet import getcurrent, greenlet
 
 from walstream.telemetry import runtime
 from walstream.telemetry.runtime import Runtime
@@ -59,7 +60,7 @@ class Process:
 
 
 class Fiber:
-    """A stack of its own: a thread of which no code runs but while others wait."""
+    """A stack of its own, of which no code runs but while others wait."""
 
     def __init__(self, world: "World", owner: Process, run: Callable[[], None]) -> None:
         self.owner = owner
@@ -67,14 +68,10 @@ class Fiber:
         self.ended = False
         self._world = world
         self._run = run
-        # each is let go by the other thread: one stack runs at a time
-        self._turn, self._back = Lock(), Lock()
-        self._turn.acquire()
-        self._back.acquire()
-        Thread(target=self._live, daemon=True).start()
+        self._stack = greenlet(self._live)
+        self._caller = getcurrent()  # who let it go on, where it is at its end, too
 
     def _live(self) -> None:
-        self._turn.acquire()
         try:
             if not self.owner.dead:
                 self._run()
@@ -83,7 +80,6 @@ class Fiber:
         except BaseException as error:  # noqa: BLE001 - it is the schedule's outcome
             Violation(f"a defect: {error!r}")
         self.ended = True
-        self._back.release()
 
     def go_on(self) -> None:
         """Let it run until it waits again."""
@@ -93,14 +89,13 @@ class Fiber:
         world.fiber = before
 
     def _let_go_on(self) -> None:
-        self._turn.release()
-        self._back.acquire()
+        self._caller = self._stack.parent = getcurrent()
+        self._stack.switch()
 
     def wait(self, over: Callable[[], bool]) -> None:
         """Let the others run until something is so; called by itself alone."""
         self.over = over
-        self._back.release()
-        self._turn.acquire()
+        self._caller.switch()
         if self.owner.dead or Violation.first:
             raise Killed
 
