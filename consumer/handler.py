@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import psycopg
+from psycopg import IsolationLevel
 
 from consumer.op import Op
 
@@ -111,6 +112,12 @@ def beginning(app: object) -> Callable[[], object]:
     called: Callable[[], object] = begin
     refuse_coroutine(called)
     return called
+
+
+def isolation_of(app: object) -> IsolationLevel | None:
+    """Return the level that an application's transactions need; None: any."""
+    level: IsolationLevel | None = getattr(app, "isolation_level", None)
+    return level
 
 
 def basic_handler(

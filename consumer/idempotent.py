@@ -29,6 +29,7 @@ from consumer.handler import (
     finished,
     idempotent_batch_handler,
     idempotent_handler,
+    isolation_of,
 )
 from consumer.metrics import Metrics, unmeasured
 from consumer.poison import OnPoison, checked
@@ -124,7 +125,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         self._dsn = dsn
         self._keys = RowKeys(whole_rows)
         self._begin = beginning(app)
-        self._connections = Connections(dsn, group)
+        self._connections = Connections(dsn, group, isolation_of(app))
         self._registry = registry_of(registry)
         self._options = WorkOptions(
             handler=idempotent_handler(app),

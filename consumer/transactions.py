@@ -24,7 +24,7 @@ from consumer.group.settings import (
     consumer_settings,
 )
 from consumer.group.stop_signals import stopping_at_signals
-from consumer.handler import Retry, beginning, finished
+from consumer.handler import Retry, beginning, finished, isolation_of
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.poison import OnPoison, checked
 from consumer.registry import RegistryProperties, registry_of
@@ -114,7 +114,9 @@ class TransactionConsumer:
             )
         self._state = GroupState(group, transactions)
         keys = RowKeys(whole_rows)
-        self._target = TargetSession(dsn, self._state, self._handler, keys)
+        self._target = TargetSession(
+            dsn, self._state, self._handler, keys, isolation_of(app)
+        )
         self._registry = registry_of(registry)
         names = [topics] if isinstance(topics, str) else list(topics)
         self._options = ReaderOptions(

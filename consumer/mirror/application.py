@@ -17,6 +17,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.rows import tuple_row
 
 from consumer.handler import Fatal, Transaction
@@ -60,6 +61,8 @@ class PostgresMirror(RowFiller):
     together.
     """
 
+    # a snapshot of the transaction would hide that a table was altered in it
+    isolation_level: Final = IsolationLevel.READ_COMMITTED
     # else a constraint refuses where nobody can tell which op it was
     _checks_each = True
 

@@ -20,7 +20,7 @@ from consumer.pg_catalog import ABOVE, IS, pinned
 Connection = psycopg.Connection[Any]
 
 # The last column tells whether a table's rows are in it, and not in its children: there
-# a trigger BEFORE INSERT FOR EACH ROW (1, 2 and 4), or a rule, may put them.
+# a trigger for INSERT (4) or a rule may put them, or TimescaleDB, which has neither.
 _COLUMNS: Final = """
 SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
        (SELECT bool_or(t.oid::int8 = ANY(%s) OR t.typtype = 'e') FROM (
@@ -46,11 +46,13 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
          WHERE l.oid = t.typarray AND t.typdelim = ','),
        c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relhassubclass
          AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid)
+         AND NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'timescaledb')
          AND (SELECT count(*) FROM pg_index i
                WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) = 1,
-       c.relkind = 'r' AND c.relhassubclass AND NOT c.relhasrules
+       c.relkind = 'r' AND NOT c.relhasrules
          AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid
-               AND NOT t.tgisinternal AND t.tgtype & 7 = 7)
+               AND NOT t.tgisinternal AND t.tgtype & 4 = 4)
+         AND NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'timescaledb')
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_attribute a
     ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -62,11 +64,13 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
  ORDER BY a.attnum
 """
 # Changes with all that a statement of a mirror stands on. A foreign key is a trigger of
-# both of its tables. A schema is renamed without a lock of its tables.
+# both of its tables. A schema is renamed without a lock of its tables. A first child is
+# nothing of it: the mirror's own row may make one, by a trigger or in TimescaleDB.
 SIGNATURE: Final = f"""
 pg_catalog.hashtextextended(pg_catalog.concat_ws(' ',
   c.oid, c.relname, c.relnamespace::pg_catalog.regnamespace, c.relkind,
-  c.relhasrules, c.relhassubclass,
+  c.relhasrules,
+  EXISTS (SELECT FROM pg_catalog.pg_extension e WHERE e.extname {IS} 'timescaledb'),
   (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', a.attname, a.atttypid,
             a.atttypmod, a.attcollation, a.attgenerated, a.attidentity),
             ',' ORDER BY a.attnum)
@@ -118,8 +122,12 @@ SELECT ARRAY(
    AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
  ORDER BY i.indisprimary DESC LIMIT 1
 """
+_NOT_OF_EXTENSION: Final = """
+NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+             AND d.objid = c.oid AND d.deptype = 'e')
+"""
 # Foreign keys and triggers sleep under session_replication_role = replica.
-_HAZARDS: Final = """
+_HAZARDS: Final = f"""
 SELECT n.nspname, c.relname, kind, name
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN (
@@ -140,11 +148,11 @@ SELECT n.nspname, c.relname, kind, name
        AND current_setting('session_replication_role') <> 'replica')
   ) AS found (relation, kind, name) ON found.relation = c.oid
  WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-   AND n.nspname !~ '^pg_toast'
+   AND n.nspname !~ '^pg_toast' AND {_NOT_OF_EXTENSION}
  ORDER BY 1, 2, 3, 4
-"""
+"""  # noqa: S608 - of constants
 # what a foreign key writes by itself takes no part in the order of ops
-_CASCADES: Final = """
+_CASCADES: Final = f"""
 WITH RECURSIVE keys AS (
   SELECT oid, oid AS root, conrelid, confrelid FROM pg_constraint
    WHERE contype = 'f' AND conparentid = 0
@@ -158,9 +166,10 @@ SELECT DISTINCT n.nspname, c.relname, format('ALTER TABLE %s DROP CONSTRAINT %I;
   FROM keys JOIN pg_constraint r ON r.oid = keys.root
   JOIN pg_class c ON c.oid IN (keys.conrelid, keys.confrelid)
   JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE {_NOT_OF_EXTENSION}
  ORDER BY 3, 1, 2
-"""
-_STRICT: Final = """
+"""  # noqa: S608 - likewise
+_STRICT: Final = f"""
 SELECT DISTINCT n.nspname, c.relname,
        format('ALTER TABLE %s ALTER CONSTRAINT %I DEFERRABLE;',
          r.conrelid::regclass, r.conname)
@@ -168,8 +177,9 @@ SELECT DISTINCT n.nspname, c.relname,
   JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE r.contype = 'f' AND NOT r.condeferrable AND r.conparentid = 0
    AND current_setting('session_replication_role') <> 'replica'
+   AND {_NOT_OF_EXTENSION}
  ORDER BY 3
-"""
+"""  # noqa: S608 - likewise
 # types whose = PostgreSQL may answer from an index; the exact comparison is by text
 _INDEXED_OIDS: Final = frozenset({16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1114, 1184})
 

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from walstream.errors import ConfigError
@@ -35,8 +36,13 @@ _PASSING: Final = {
 _CONNECTION_LOST: Final = "08"  # a class
 
 
-def connect(dsn: str, group: str) -> psycopg.Connection[Any]:
-    """Connect, outside of a transaction; what the dsn says comes first."""
+def connect(
+    dsn: str, group: str, isolation: IsolationLevel | None = None
+) -> psycopg.Connection[Any]:
+    """Connect, outside of a transaction; what the dsn says comes first.
+
+    Transactions have this isolation level; None: that of the dsn, role or database.
+    """
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -52,7 +58,10 @@ def connect(dsn: str, group: str) -> psycopg.Connection[Any]:
         client_encoding="utf8",  # any text of an op, whatever PGCLIENTENCODING says
         **added,
     )
-    return psycopg.connect(whole, autocommit=True)
+    connection = psycopg.connect(whole, autocommit=True)
+    if isolation is not None:
+        connection.isolation_level = isolation
+    return connection
 
 
 def refusal(error: psycopg.OperationalError) -> str:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
 from consumer.handler import Transaction
@@ -22,9 +23,12 @@ _IDLE_S: Final = 60.0  # that a session may rest while others are used
 class Connections:
     """Sessions outside of a transaction."""
 
-    def __init__(self, dsn: str, group: str) -> None:
+    def __init__(
+        self, dsn: str, group: str, isolation: IsolationLevel | None = None
+    ) -> None:
         self._dsn = dsn
         self._group = group
+        self._isolation = isolation
         self._idle: deque[tuple[Transaction, float]] = deque()
         self._lock = threading.Lock()
         self._closed = False
@@ -38,7 +42,7 @@ class Connections:
                 tx, _ = self._idle.pop()
             if not tx.closed:
                 return tx
-        return connect(self._dsn, self._group)
+        return connect(self._dsn, self._group, self._isolation)
 
     def give_back(self, tx: Transaction) -> None:
         """Take back what `take` gave; what is of no more use is closed."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
 from consumer.errors import ConsumerStopped, HandlerFailed, TransactionEnded
@@ -43,11 +44,13 @@ class TargetSession:
         state: GroupState,
         handler: TransactionHandler,
         keys: RowKeys,
+        isolation: IsolationLevel | None = None,
     ) -> None:
         """`keys` are those of the tables of which values are kept."""
         self._keys = keys
         self._values: ValueStore | None = None
         self._dsn = dsn
+        self._isolation = isolation
         self._state = state
         self._handler = handler
         self._tx: psycopg.Connection[Any] | None = None
@@ -56,7 +59,7 @@ class TargetSession:
     def tx(self) -> Transaction:
         """The session; psycopg.OperationalError where the server does not answer."""
         if self._tx is None or self._tx.closed:
-            self._tx = connect(self._dsn, self._state.group)
+            self._tx = connect(self._dsn, self._state.group, self._isolation)
         return self._tx
 
     def close(self) -> None:

@@ -4,9 +4,10 @@ import psycopg
 import pytest
 from psycopg.errors import SerializationFailure
 
-from consumer.handler import Retry
+from consumer.handler import Retry, isolation_of
 from consumer.mirror import PostgresMirror, TransactionMirror
 from consumer.op import Op
+from consumer.state.connection_pool import Connections
 from consumer.whole.transaction import WholeTransaction
 from tests.support.fixtures.postgres import Database
 from tests.support.loads.op import make
@@ -133,6 +134,35 @@ def test_a_schema_that_took_anothers_name_is_seen(
         new = [insert(2000 + n, 10 + n, "0.123456789") for n in range(batch)]
         until_done(tx, mirror, new)
     assert database.fetch("SELECT DISTINCT v FROM shop.t") == [(0.123456789,)]
+
+
+def test_a_change_is_seen_whatever_isolation_is_the_databases_default(
+    database: Database,
+) -> None:
+    """The snapshot of a transaction has the catalog of its begin."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, v real)")
+    level = "default_transaction_isolation = 'repeatable read'"
+    database.execute(f"ALTER DATABASE {database.name} SET {level}")
+    mirror = PostgresMirror(database.dsn)
+    sessions = Connections(database.dsn, "mirror", isolation_of(mirror))
+    tx = sessions.take()
+
+    def write(first: int, text: str, between: str = "SELECT 1") -> None:
+        ops = [inserted(first + n, id=str(first + n), v=text) for n in range(2)]
+        with tx.transaction():
+            mirror.begin_batch(tx, ops)
+            database.execute(between)
+            for op in ops:
+                mirror.handle_message(tx, op)
+            mirror.end_batch(tx)
+
+    write(1, "0.5")
+    with pytest.raises(SerializationFailure, match="was altered"):
+        write(11, "0.123456789", "ALTER TABLE t ALTER v TYPE double precision")
+    write(11, "0.123456789")
+    sessions.close()
+    tx.close()
+    assert database.fetch("SELECT v FROM t WHERE id > 10") == [(0.123456789,)] * 2
 
 
 def test_an_op_alone_is_proved_too(database: Database) -> None:

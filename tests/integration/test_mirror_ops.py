@@ -187,13 +187,46 @@ def test_rows_of_a_child_are_left_alone(database: Database, key: str) -> None:
     assert target.rows("child") == [(1, 1, "x"), (2, 1, "x"), (3, 1, "x")]
 
 
-def test_rows_that_a_trigger_puts_into_children_are_found(database: Database) -> None:
-    target = Target(database, f"{TABLE}; {CHILD}; {ROUTED}")
+MOVED = """CREATE FUNCTION routed() RETURNS trigger LANGUAGE plpgsql AS
+ 'BEGIN INSERT INTO child SELECT NEW.*; DELETE FROM ONLY t WHERE id = NEW.id;
+  RETURN NULL; END';
+CREATE TRIGGER routed AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION routed();
+ALTER TABLE t ENABLE ALWAYS TRIGGER routed"""
+MADE = """CREATE FUNCTION routed() RETURNS trigger LANGUAGE plpgsql AS
+ 'BEGIN CREATE TABLE IF NOT EXISTS child (LIKE t INCLUDING ALL) INHERITS (t);
+  INSERT INTO child SELECT NEW.*; RETURN NULL; END';
+CREATE TRIGGER routed BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION routed();
+ALTER TABLE t ENABLE ALWAYS TRIGGER routed"""
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [f"{CHILD}; {ROUTED}", f"{CHILD}; {MOVED}", MADE],
+    ids=["before", "after", "made"],
+)
+def test_rows_that_a_trigger_puts_into_children_are_found(
+    database: Database, ddl: str
+) -> None:
+    target = Target(database, f"{TABLE}; {ddl}")
     target.apply(insert({"id": "1", "n": "1", "note": "x"}))
     target.apply(update({"id": "1", "n": "2", "note": "y"}, seq_id=1))
     assert target.rows("child") == [(1, 2, "y")]
     target.apply(delete({"id": "1"}, seq_id=2))
     assert target.rows() == []
+
+
+def test_tables_that_an_extension_owns_are_no_hazard(database: Database) -> None:
+    """As those of TimescaleDB's catalog, whose foreign keys cascade."""
+    database.execute(
+        """CREATE EXTENSION hstore; CREATE TABLE one (id int PRIMARY KEY);
+        CREATE TABLE two (id int REFERENCES one ON DELETE CASCADE);
+        ALTER EXTENSION hstore ADD TABLE one; ALTER EXTENSION hstore ADD TABLE two"""
+    )
+    Target(database, TABLE).apply(insert({"id": "1", "n": "1", "note": "x"}))
+    database.execute("ALTER EXTENSION hstore DROP TABLE two")
+    with pytest.raises(MirrorError, match="DROP CONSTRAINT two_id_fkey"):
+        Target(database, "").apply(insert({"id": "2", "n": "1", "note": "x"}))
+    database.execute("ALTER EXTENSION hstore DROP TABLE one")
 
 
 KEYLESS = """CREATE TABLE t (a float8, b numeric, c json, d text, e timestamptz,

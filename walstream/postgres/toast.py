@@ -39,7 +39,8 @@ SELECT n.nspname, c.relname, quote_ident(current_user),
           SELECT a.atttypid UNION ALL
           SELECT d.typbasetype FROM pg_type d JOIN base ON d.oid = base.type
           WHERE d.typtype = 'd')
-        SELECT type FROM base)))
+        SELECT type FROM base))),
+  c.relkind = 'r'
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
 """
 
@@ -77,24 +78,21 @@ def read(
     found = connection.execute(_FIND, (columns, oid)).fetchone()
     if found is None:
         return None
-    schema, table, role, attributes, in_part, cast = found
+    schema, table, role, attributes, in_part, cast, is_plain = found
     names = names_now(op.table.columns, attributes, in_part=in_part)
     if names is None or any(names[name] is None for name in key):
         raise _renamed(op, wanted, [name for name in attributes if name])
     there = [name for name in wanted if names[name] is not None]
     if not there:
         return None
-    place = sql.Identifier(schema, table)
+    place: sql.Composable = sql.Identifier(schema, table)
+    if is_plain:  # a table that inherits from it has rows of its own, and keys
+        place = sql.SQL("ONLY {}").format(place)
     sought = [names[name] or "" for name in there]
     then = {names[name] or "": text for name, text in key.items()}
     try:
-        values = None
-        if now := _other_key(connection, oid, op, names, then):
-            # what was the key then may have been changed since, by no key change, and
-            # be another row's
-            values = _of_any(connection, place, ({**then, **now}, now), sought, cast)
-        if values is None:
-            values = _select(connection, place, then, sought, cast)
+        now = _other_key(connection, oid, op, names, then)
+        rows = _rows(connection, place, (then, now), sought, cast)
     except psycopg.Error as error:
         state = error.sqlstate or ""
         if state == _DENIED:
@@ -102,9 +100,11 @@ def read(
         if state.startswith(_DATA_EXCEPTION):
             raise _renamed(op, wanted, [name for name in attributes if name]) from None
         raise
-    if values is None:
+    if not rows:
         return None
-    texts = dict(zip(there, values, strict=True))
+    if any(row != rows[0] for row in rows):
+        raise _ambiguous(op, wanted, then, now)
+    texts = dict(zip(there, rows[0], strict=True))
     return [texts.get(name) for name in wanted]
 
 
@@ -152,16 +152,43 @@ def _within(some: Sequence[str], every: Sequence[str]) -> bool:
     return all(name in rest for name in some)
 
 
+def _rows(
+    connection: Connection,
+    table: sql.Composable,
+    keys: tuple[Mapping[str, Value], Mapping[str, Value]],
+    wanted: Sequence[str],
+    cast: Sequence[str],
+) -> list[list[str | None]]:
+    """Return those that may be the row of a key then, and of one now; {}: not known.
+
+    Either key may have been given to another row since: the former one by no change of
+    a key, the present one by what was none yet.
+    """
+    then, now = keys
+    if not now:
+        return _select(connection, table, then, wanted, cast)
+    with suppress(psycopg.DataError):  # a column has another type by now
+        if both := _select(connection, table, {**then, **now}, wanted, cast):
+            return both
+    found = _select(connection, table, then, wanted, cast)
+    if len(found) > 1:  # it identifies no row any more
+        found = []
+    with suppress(psycopg.DataError):
+        found += _select(connection, table, now, wanted, cast)
+    return found
+
+
 def _select(
     connection: Connection,
-    table: sql.Identifier,
+    table: sql.Composable,
     key: Mapping[str, Value],
     wanted: Sequence[str],
     cast: Sequence[str],
-) -> list[str | None] | None:
+) -> list[list[str | None]]:
+    """Return the rows of a key, two at most."""
     result: Any = None
     for by_text in (cast, tuple(key)):
-        query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+        query = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT 2").format(
             sql.SQL(", ").join(sql.Identifier(name) for name in wanted),
             table,
             sql.SQL(" AND ").join(
@@ -176,25 +203,15 @@ def _select(
             break
         except psycopg.errors.UndefinedFunction:
             continue
-    if result is None or not result.ntuples:
-        return None
-    values = (result.get_value(0, index) for index in range(len(wanted)))
-    return [None if value is None else value.decode() for value in values]
-
-
-def _of_any(
-    connection: Connection,
-    table: sql.Identifier,
-    keys: Sequence[Mapping[str, Value]],
-    wanted: Sequence[str],
-    cast: Sequence[str],
-) -> list[str | None] | None:
-    """Select by the first of these keys that a row has."""
-    for key in keys:
-        with suppress(psycopg.DataError):  # a column has another type by now
-            if (found := _select(connection, table, key, wanted, cast)) is not None:
-                return found
-    return None
+    if result is None:
+        return []
+    return [
+        [None if value is None else value.decode() for value in row]
+        for row in (
+            [result.get_value(number, index) for index in range(len(wanted))]
+            for number in range(result.ntuples)
+        )
+    ]
 
 
 def which(op: ReplicationOp, wanted: Sequence[str]) -> str:
@@ -237,6 +254,26 @@ def _renamed(
         f"instead of {', '.join(op.table.columns)}",
         hint="restore their names and types until walstream has passed; or start again "
         "with a backfill. Under REPLICA IDENTITY FULL nothing has to be read",
+        repair=Repair(
+            command="walstream positions reset {source}",
+            then="walstream run, unless it runs",
+        ),
+    )
+
+
+def _ambiguous(
+    op: ReplicationOp,
+    wanted: Sequence[str],
+    then: Mapping[str, Value],
+    now: Mapping[str, Value],
+) -> HistoryError:
+    names = " or ".join(f"({', '.join(key)})" for key in (then, now) if key)
+    return HistoryError(
+        f"{which(op, wanted)}: the table's key was changed since, and several rows "
+        f"have its {names}",
+        hint="give the rows that are not meant other values there until walstream has "
+        "passed; or start again with a backfill. Under REPLICA IDENTITY FULL nothing "
+        "has to be read",
         repair=Repair(
             command="walstream positions reset {source}",
             then="walstream run, unless it runs",

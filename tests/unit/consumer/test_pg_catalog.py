@@ -18,7 +18,7 @@ from consumer.pg_catalog import ABOVE, IS, JOINED, unnest
 PINNED: Final = {
     "state/schema.py": {"reset"},
     "mirror/table_shape.py": {
-        *("_COLUMNS", "_KEY", "_HAZARDS", "_CASCADES", "_STRICT"),
+        *("_COLUMNS", "_KEY", "_NOT_OF_EXTENSION", "_HAZARDS", "_CASCADES", "_STRICT"),
     },
     "whole/group_state.py": {"pass_by", "forget"},
     "whole/pile.py": {"_ADD", "_READ", "_HAS", "_COUNT", "_FORGET"},

@@ -126,8 +126,6 @@ class TableProgress:
         """
         if self.key is None or to > self.key:
             raise WalstreamError(f"key {to} is not below the stored {self.key}")
-        if self.former:  # and so were the keys that were missing
-            self.gaps.clear()
         self._begin_at(to)
         self.gaps.forget_above(to)
         self.store()

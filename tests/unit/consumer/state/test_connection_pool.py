@@ -31,7 +31,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Fake]:
     """Note what is opened."""
     made: list[Fake] = []
 
-    def connect(_dsn: str, _group: str) -> Transaction:
+    def connect(_dsn: str, _group: str, _isolation: object) -> Transaction:
         made.append(Fake())
         return cast("Transaction", made[-1])
 
