@@ -15,6 +15,8 @@ from psycopg import sql
 from structlog.testing import capture_logs
 
 from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
 from walstream.errors import PermissionLacking, PublicationLost, Transient
 from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
@@ -887,3 +889,35 @@ def test_a_change_that_is_still_being_committed_is_waited_for(
             with pytest.raises(Transient):
                 begun.resume(connection, stored(kept[-1]), {})
         begun.resume(connection, stored(kept[-1]), catalog.tables(connection))
+
+
+REFUSED = """
+CREATE FUNCTION refused() RETURNS event_trigger LANGUAGE plpgsql AS
+  $$BEGIN RAISE EXCEPTION 'not by you'; END$$;
+CREATE EVENT TRIGGER refused ON ddl_command_start WHEN TAG IN ('ALTER PUBLICATION')
+  EXECUTE FUNCTION refused()
+"""
+
+
+def test_a_table_that_an_event_trigger_keeps_out_stops_no_other(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    walstream = runs(database.dsn).start().streaming()
+    assert walstream.terminate() == 0
+    database.execute(f"{REFUSED}; CREATE TABLE late (id int PRIMARY KEY)")
+    walstream.start().streaming()
+    (said,) = walstream.said("the publication cannot be changed for the table")
+    assert said["table"] == "public.late"
+    assert "not by you" in said["event"]
+    assert (
+        said["repair"]
+        == 'ALTER PUBLICATION "walstream" ADD TABLE ONLY "public"."late";'
+    )
+    database.execute("INSERT INTO t VALUES (1)")
+    assert [record.op.table.name for record in reader.count(1)] == ["t"]
+    assert walstream.terminate() == 0
+    database.execute("DROP EVENT TRIGGER refused")
+    walstream.start().streaming()
+    database.execute("INSERT INTO late VALUES (1)")
+    assert reader.count(2)[1].op.table.name == "late"

@@ -113,6 +113,29 @@ def test_a_publication_without_exceptions_is_refused(
     walstream.start().ends_with(2, "cannot be kept to")
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["named", "all"])
+def test_what_a_publication_has_beside_the_patterns_is_named(
+    database: Database, made: Made, reader: Reader, *, whole: bool
+) -> None:
+    database.execute(
+        "CREATE TABLE pay (id int PRIMARY KEY);"
+        "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+        "CREATE TABLE leaf PARTITION OF root DEFAULT"
+    )
+    what = "ALL TABLES" if whole else "TABLE pay, root"
+    root = "WITH (publish_via_partition_root = true)"
+    database.execute(f"CREATE PUBLICATION walstream FOR {what} {root}")
+    wanted = ["public.users", "public.root", "public.audit*", "public.notes"]
+    tables: dict[str, Any] = {"tables": wanted}
+    walstream = made(**tables).start().streaming()
+    (said,) = walstream.said("although `tables` does not name it")
+    assert said["table"] == "public.pay"
+    database.execute("INSERT INTO pay VALUES (1)")
+    reader.until(lambda records: rows(records, "pay") == [{"id": "1"}])
+    found = look(database.dsn, **tables)
+    one(found, "unwanted-published", Severity.WARNING, subject="public.pay")
+
+
 def test_an_excluded_partition_goes_out_as_its_root_and_is_named(
     database: Database, made: Made
 ) -> None:

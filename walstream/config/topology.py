@@ -165,6 +165,39 @@ def check_slots(
             )
 
 
+def check_publications(
+    sources: Mapping[str, Source], environment: Mapping[str, str]
+) -> Iterator[Problem]:
+    """No publication is kept in order by two sources that want different tables.
+
+    Each would be sent the tables of both, and take out what it excludes.
+    """
+    postgres = [
+        (name, source, servers_of(source, environment))
+        for name, source in sources.items()
+        if isinstance(source, PostgresSource) and source.tables
+    ]
+    for (first, one, here), (second, other, there) in combinations(postgres, 2):
+        if one.publication != other.publication or here.isdisjoint(there):
+            continue
+        names = {
+            dsn.database(dsn.parse(each.dsn), environment) for each in (one, other)
+        }
+        if len(names) == 1 and _published(one) != _published(other):
+            yield Problem(
+                ("sources", second, "publication"),
+                f'"{other.publication}" is the publication of sources.{first} of the '
+                "same database too, which names other `tables`, `exclude` or "
+                "`columns`: each would get the tables of both. Give it another name",
+            )
+
+
+def _published(source: PostgresSource) -> tuple[object, ...]:
+    """Return what a source makes of its publication."""
+    columns = {name: set(listed) for name, listed in source.columns.items()}
+    return set(source.tables), set(source.exclude), columns, source.generated
+
+
 def check_topics(
     sources: Mapping[str, Source], sinks: Mapping[str, Sink]
 ) -> Iterator[Problem]:

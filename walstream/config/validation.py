@@ -61,6 +61,7 @@ def check(
     yield from relay_rules.check_chains(config.sources, config.sinks)
     yield from topology.check_row_names(config.sources)
     yield from topology.check_slots(config.sources, environment)
+    yield from topology.check_publications(config.sources, environment)
     yield from topology.check_topics(config.sources, config.sinks)
     yield from _check_patience(config.sources, config.sinks)
     yield from topology.check_parking(config.sources, config.sinks)

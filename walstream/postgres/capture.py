@@ -278,10 +278,13 @@ class Capture:
             raise problem
         if main is not None and not self.wanted.patterns:
             self._warnings.of_nothing(main, facts)
-        if not self.wanted.patterns or main is None or main.all_tables:
+        if not self.wanted.patterns or main is None:
             return
         inserts = found.get(publication.insert_only(self.name))
         there = [made for made in (main, inserts) if made is not None]
+        self._warnings.of_unwanted(there, facts)
+        if main.all_tables:
+            return
         plan = publication.plan(self.wanted, facts, there)
         self._limits = limits_of(
             self.wanted, plan, facts, inserts_read=inserts is not None

@@ -42,6 +42,20 @@ class CaptureWarnings:
                 hint="exclude the root, or detach the partition",
             )
 
+    def of_unwanted(
+        self, found: Sequence[Publication], facts: Mapping[str, TableFacts]
+    ) -> None:
+        """Log tables that are sent although `tables` does not name them."""
+        for name in publication.unwanted(self.wanted, found, facts):
+            self.teller.warn(
+                name,
+                "table is sent, although `tables` does not name it: the publication "
+                "has it",
+                hint="name it in `tables`; or take it out of the publication "
+                f"{found[0].name}; or set another `publication` and let walstream "
+                "create it",
+            )
+
     def of_generated(self, found: Sequence[Publication]) -> None:
         """Log publications that leave generated columns out, or not all alike."""
         repair = Repair(sql=publication.with_generated(found))

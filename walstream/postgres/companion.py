@@ -10,7 +10,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
-from walstream.errors import HistoryError, Restart, Transient, WalstreamError
+import structlog
+
+from walstream.errors import (
+    RETRIED,
+    HistoryError,
+    Restart,
+    Transient,
+    WalstreamError,
+)
 from walstream.op import ReplicationOp
 from walstream.pipeline.column_history import FactHistory, Labels
 from walstream.pipeline.pgoutput.messages import Relation
@@ -31,11 +39,14 @@ from walstream.postgres.table_keys import KeyRules
 from walstream.postgres.toast import Values
 from walstream.row import UNCHANGED, Value
 from walstream.telemetry import runtime
+from walstream.telemetry.fields import ERROR, HINT
 
 _WATCH_EVERY_S: Final = 10.0
 _FIRST_WATCH_S: Final = 1.0  # figures of the server are wanted soon
 _EXTEND_EVERY: Final = 6  # watches: new tables are looked for once a minute
 _PROBE_EVERY_S: Final = 5.0
+_SAID_AFTER: Final = 3  # watches that failed, one after the other
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,7 @@ class SessionCompanion:
             self._start, "the values that an update of a key left out"
         )
         self._watching: Future[None] | None = None
+        self._failed = 0  # watches, since one that did not
         self._next_watch = runtime.monotonic() + _FIRST_WATCH_S
         self._watches = 0
         self._probing: Future[None] | None = None
@@ -181,8 +193,19 @@ class SessionCompanion:
                 watching.result()
             except Restart:
                 raise
-            except Transient:
-                pass  # the stream itself will notice
+            except Transient as error:
+                # a server that is away the stream itself will notice
+                self._failed += 1
+                if self._failed == _SAID_AFTER:
+                    _log.warning(
+                        "slot and publication cannot be looked at: new tables are not "
+                        "captured meanwhile",
+                        **{ERROR: str(error.args[0]), HINT: RETRIED},
+                    )
+            else:
+                if self._failed >= _SAID_AFTER:
+                    _log.info("slot and publication are looked at again")
+                self._failed = 0
         elif now >= self._next_watch:
             self._next_watch = now + _WATCH_EVERY_S
             self._watches += 1

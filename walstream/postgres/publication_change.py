@@ -39,6 +39,8 @@ from walstream.telemetry.human import few
 _LOCK_TIMEOUT: Final = "500ms"
 _MOST_TABLES: Final = 500  # of a transaction, since each takes a lock
 _LOCKED: Final = "55P03"
+# an event trigger's or an extension's, by class: other tables may do
+_REFUSALS: Final = frozenset({"P0", "38", "39", "22", "0A", "55", "XX"})
 # somebody did it already, or dropped the table
 _SETTLED: Final = frozenset({"42704", "42710", "42P01", "3F000"})
 _log = structlog.get_logger()
@@ -204,7 +206,15 @@ class Alteration:
                     hint=f"{RETRIED} within a minute",
                 )
             elif error.sqlstate not in _SETTLED:
-                raise
+                if self._hides(change) or (error.sqlstate or "")[:2] not in _REFUSALS:
+                    raise
+                self.teller.warn(
+                    table.full_name,
+                    "the publication cannot be changed for the table: "
+                    f"{error.diag.message_primary}",
+                    hint=f"{RETRIED} within a minute",
+                    repair=Repair(sql=statement),
+                )
             return False
         return True
 

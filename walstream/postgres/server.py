@@ -33,10 +33,11 @@ SELECT (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
        current_setting('application_name') AS application,
        (SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout')
          AS wal_sender_timeout_ms,
-       (SELECT r.rolreplication OR r.rolsuper OR EXISTS
+       (SELECT bool_or(r.rolreplication OR r.rolsuper OR EXISTS
          (SELECT FROM pg_roles m WHERE m.rolname = 'rds_replication'
-           AND pg_has_role(current_user, m.oid, 'member'))
-         FROM pg_roles r WHERE r.rolname = current_user) AS may_replicate
+           AND pg_has_role(r.oid, m.oid, 'member')))
+         FROM pg_roles r WHERE r.rolname IN (current_user, session_user))
+         AS may_replicate
 """
 # The control file still names the old timeline right after a promotion; a WAL file's
 # name begins with the timeline that is written to.

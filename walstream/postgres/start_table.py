@@ -173,7 +173,10 @@ def _resume(
     position: Position, named: str, slot: Slot | None, server: Server, reset: Repair
 ) -> Decision:
     resume = position.resume
-    hint = f"correct the dsn; if the change is meant, reset the source: {_GAP}"
+    hint = (
+        "correct the dsn, or give a renamed database its former name back; if the "
+        f"change is meant, reset the source: {_GAP}"
+    )
     check_server(position, f"the position {show(resume)}", server, hint, reset)
     # before the slot: of a backup that was restored without it LSNs come again, too
     if resume > server.flush_lsn:

@@ -10,6 +10,7 @@ from walstream.config.sink import RoutedSink
 from walstream.config.topology import (
     check_formats,
     check_parking,
+    check_publications,
     check_row_names,
     check_row_sink,
     check_slots,
@@ -154,6 +155,31 @@ def test_a_slot_is_read_by_one_source(one: str, other: str, shared: bool) -> Non
 def test_slots_of_other_names_share_a_server() -> None:
     sources = {"one": postgres(), "two": postgres(slot="other")}
     assert not list(check_slots(SOURCES.validate_python(sources), {}))
+
+
+@pytest.mark.parametrize(
+    ("tables", "other", "refused"),
+    [
+        (["billing.*"], {}, True),
+        (["public.*"], {"exclude": ["public.t"]}, True),
+        (["public.*"], {"columns": {"public.t": ["id"]}}, True),
+        (["public.*"], {}, False),  # both publish the same
+        ([], {}, False),  # it takes the publication as it is
+        (["billing.*"], {"publication": "mine"}, False),
+        (["billing.*"], {"dsn": "postgresql://here/another"}, False),
+        (["billing.*"], {"dsn": "postgresql://there/shop"}, False),
+    ],
+)
+def test_a_publication_has_the_tables_of_one_source(
+    tables: list[str], other: dict[str, Any], refused: bool
+) -> None:
+    here = {"dsn": "postgresql://here/shop"}
+    second = {**here, "slot": "other", **other}
+    sources = {"one": postgres("public.*", **here), "two": postgres(*tables, **second)}
+    found = list(check_publications(SOURCES.validate_python(sources), {}))
+    assert [problem.path for problem in found] == [
+        ("sources", "two", "publication")
+    ] * refused
 
 
 def test_polled_rows_and_the_row_format_go_together() -> None:

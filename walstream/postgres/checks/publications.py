@@ -152,6 +152,16 @@ def _selection(seen: ServerContext) -> Iterator[Finding]:
             f"its rows go out as those of {table.root}, although `exclude` matches it",
             "a partition goes with its root: exclude the root, or detach the partition",
         )
+    if wanted.patterns and (
+        more := publication.unwanted(wanted, seen.found.values(), seen.facts)
+    ):
+        yield warning(
+            "unwanted-published",
+            tables(more),
+            f"sent, although `tables` does not match: {few(more)}",
+            f"it is in publication {seen.capture.name!r}: take it out, or set another "
+            "`publication` and let walstream create it",
+        )
 
 
 def _filters(seen: ServerContext) -> Iterator[Finding]:
