@@ -292,10 +292,6 @@ DRIVEN_BY = {
         "integration/test_check_postgres_tables.py: "
         "test_long_values_that_do_not_come_are_one_note"
     ),
-    "walstream/postgres/companion.py": (
-        "integration/test_identity.py: "
-        "test_a_row_that_is_gone_when_it_is_read_is_null_until_its_delete"
-    ),
     "walstream/postgres/preflight.py": (
         "integration/test_bad_input.py: "
         "test_a_slot_in_use_is_waited_for_and_can_be_taken_over"
