@@ -268,7 +268,8 @@ class Run:
             elif not self._over:
                 self._look_later()
         elif self.world.now > self._deadline:
-            if away and self.checker.arrived and self._hangs:
+            waiting = away or reading(self.server, documents)
+            if waiting and self.checker.arrived and self._hangs:
                 # a start of minutes, and a sink that is detached earlier: a known gap
                 self.whole = False
                 self._over = True
