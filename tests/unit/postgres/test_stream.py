@@ -6,7 +6,9 @@ from struct import unpack
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg.pq import DiagnosticField, ExecStatus
 
 from tests.support.runtime import altered
 from walstream.errors import PublicationLost, Transient
@@ -279,6 +281,49 @@ def test_a_server_that_may_be_busy_for_longer_may_be_silent_for_longer() -> None
         stream.now += 2
         with pytest.raises(Transient):
             stream.source.read(1)
+
+
+class Ended(Fed):
+    """A server whose error comes together with the last frames."""
+
+    def __init__(self, *frames: bytes, words: str) -> None:
+        super().__init__(*frames)
+        self.words = words
+
+    def get_copy_data(self, _: int) -> tuple[int, memoryview]:
+        found = super().get_copy_data(_)
+        return found if found[0] else (-1, memoryview(b""))
+
+    def get_result(self) -> Any:
+        return failed_result("57P01", self.words)
+
+    def put_copy_data(self, status: bytes) -> None:
+        raise psycopg.OperationalError(
+            "sending copy data failed: no COPY in progress", status
+        )
+
+
+def failed_result(state: str, words: str) -> Any:
+    fields = {DiagnosticField.SQLSTATE: state, DiagnosticField.MESSAGE_PRIMARY: words}
+    return SimpleNamespace(
+        error_message=words.encode(),
+        error_field=lambda field: fields.get(field, "").encode() or None,
+        get_error_message=lambda _="utf-8": words,
+        status=ExecStatus.FATAL_ERROR,
+    )
+
+
+def test_the_servers_words_are_told_though_frames_came_with_them() -> None:
+    """Status updates between two reads would meet libpq's own refusal."""
+    connection: Any = Ended(wal_data(b"I", 500), words="terminating connection")
+    server: Any = FAST
+    source = SlotSource(connection, server, start=0)
+    assert len(source.read(9)) == 1
+    source.keep_alive()
+    source.keep_alive(now=True)
+    source.confirm(400)
+    with pytest.raises(Transient, match=r"terminating connection \(57P01\)"):
+        source.read(9)
 
 
 @pytest.mark.parametrize(
