@@ -30,6 +30,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.postgres import slot_loss
 from walstream.postgres.connection_errors import DIRECTLY, refused
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -190,7 +191,6 @@ _DENIED: Final = {
     "28000": LoginRefused,
     "28P01": LoginRefused,
 }
-_SLOT_GONE: Final = {"55000", "58P01"}
 _UNDEFINED: Final = "42704"
 
 
@@ -208,9 +208,11 @@ def translate(error: psycopg.Error, doing: str) -> WalstreamError:
         )
     if state == _UNDEFINED and _PUBLICATION_GONE.match(text):
         return publication_lost(text)
-    if doing.startswith(_STREAM) and state in {_UNDEFINED, *_SLOT_GONE}:
+    if doing.startswith(_STREAM) and slot_loss.tells_of_loss(error):
         return SlotLost(f"{doing}: {text}", hint=_GAP, repair=RESET)
-    return Transient(f"{doing}: {text} ({state})", hint=RETRIED)
+    missing = state == slot_loss.MISSING_FILE
+    hint = f"restore that file on the server; {RETRIED}" if missing else RETRIED
+    return Transient(f"{doing}: {text} ({state})", hint=hint)
 
 
 _GAP: Final = "the changes in between will be missing in Kafka"

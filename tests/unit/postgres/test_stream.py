@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.pq import DiagnosticField, ExecStatus
 
+from tests.support.postgres_error import failed_result
 from tests.support.runtime import altered
 from walstream.errors import PublicationLost, Transient
 from walstream.pipeline.pgoutput import LogicalMessage, decode
@@ -301,16 +301,6 @@ class Ended(Fed):
         raise psycopg.OperationalError(
             "sending copy data failed: no COPY in progress", status
         )
-
-
-def failed_result(state: str, words: str) -> Any:
-    fields = {DiagnosticField.SQLSTATE: state, DiagnosticField.MESSAGE_PRIMARY: words}
-    return SimpleNamespace(
-        error_message=words.encode(),
-        error_field=lambda field: fields.get(field, "").encode() or None,
-        get_error_message=lambda _="utf-8": words,
-        status=ExecStatus.FATAL_ERROR,
-    )
 
 
 def test_the_servers_words_are_told_though_frames_came_with_them() -> None:
