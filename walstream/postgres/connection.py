@@ -233,6 +233,7 @@ def publication_lost(what: str) -> HistoryError:
 
 
 _OF_DATA: Final = "22"  # class of SQLSTATE
+_OF_ENCODING: Final = {"22021", "22P05"}  # what these quote are encodings' names
 _QUOTED: Final = re.compile('".*"', re.DOTALL)  # a value may have quotes
 
 
@@ -242,8 +243,9 @@ def without_values(error: psycopg.Error) -> str:
 
 
 def _hidden(error: psycopg.Error, text: str) -> str:
-    of_data = (error.sqlstate or "").startswith(_OF_DATA)
-    return _QUOTED.sub('"…"', text) if of_data else text
+    state = error.sqlstate or ""
+    quotes = state.startswith(_OF_DATA) and state not in _OF_ENCODING
+    return _QUOTED.sub('"…"', text) if quotes else text
 
 
 def _one_line(text: str) -> str:

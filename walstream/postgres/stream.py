@@ -20,7 +20,7 @@ from walstream.pipeline.pgoutput.frame import HEADER_SIZE, is_row
 from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
 from walstream.pipeline.ports import Position
 from walstream.pipeline.sent_position import Given
-from walstream.postgres import oversize_row
+from walstream.postgres import oversize_row, unreadable_row
 from walstream.postgres import timeline as timelines
 from walstream.postgres.connection import (
     Connection,
@@ -186,6 +186,8 @@ class SlotSource:
     def _failed(self, error: psycopg.Error) -> Exception:
         if oversize_row.is_unsendable(error):
             return oversize_row.stop(error, self._received)
+        if unreadable_row.is_unreadable(error):
+            return unreadable_row.stop(error, self._received)
         return translate(error, "streaming")
 
     def ask(self) -> None:
