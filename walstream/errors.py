@@ -73,6 +73,11 @@ class WalstreamError(Exception):
         """Return the text for a process that ends: nothing tries again behind it."""
         return str(self).replace(RETRIED, _RUN_AGAIN)
 
+    @property
+    def final_hint(self) -> str:
+        """Return the hint for a process that ends."""
+        return self.hint.replace(RETRIED, _RUN_AGAIN)
+
     def cleaned(self, secrets: Iterable[str]) -> Self:
         """Return the same error with its secrets masked."""
         text, hint = str(self.args[0]), self.hint

@@ -148,6 +148,7 @@ static int has_python(void) {
 static int is_low(const char *file) {
     static const char *const low[] = {
         "walstream/state/", "walstream/telemetry/", "walstream/postgres/connection.py",
+        "walstream/postgres/connection_attempt.py",
         "walstream/pipeline/state_document.py", "walstream/spark/driver/transport.py",
         "walstream/spark/parent_death.py", "consumer/state/session.py", NULL};
     for (int i = 0; low[i]; i++)

@@ -427,3 +427,20 @@ def test_generated_columns_of_an_identity_keep_no_application_from_its_updates(
     )
     assert walstream.said("table has no replica identity: only its inserts")
     assert not of(look(database.dsn, generated=generated), "updates-fail")
+
+
+def test_a_column_list_that_the_publication_cannot_have_costs_that_table_alone(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute("CREATE TABLE a (id int PRIMARY KEY)")
+    database.execute(
+        "CREATE TABLE r (id int PRIMARY KEY, v int, s int) PARTITION BY RANGE (id)"
+    )
+    database.execute("CREATE TABLE r1 PARTITION OF r FOR VALUES FROM (0) TO (9)")
+    database.execute("CREATE PUBLICATION walstream FOR TABLE a")
+    columns = {"public.r": ["id", "v"]}
+    walstream = runs(database.dsn, source={"columns": columns}).start().streaming()
+    (warned,) = walstream.said("cannot use column list")
+    assert "publish_via_partition_root" in str(warned)
+    database.execute("INSERT INTO a VALUES (1)")
+    reader.count(1)

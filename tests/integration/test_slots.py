@@ -184,6 +184,15 @@ def test_without_a_configuration_the_variable_names_the_server(
     assert "whose slots these are is not known" in done.stderr
 
 
+def test_of_a_server_that_does_not_answer_no_other_try_is_promised(
+    tmp_path: Path,
+) -> None:
+    done = verb(None, "slots", "--dsn", "host=127.0.0.1 port=1", folder=tmp_path)
+    assert done.returncode == 5
+    assert "run the command again when it answers" in done.stdout
+    assert "by itself" not in done.stdout
+
+
 def test_a_slot_of_ours_is_let_go_by_the_command_that_is_printed(
     newest: Database, runs: Runs
 ) -> None:

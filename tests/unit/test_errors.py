@@ -53,4 +53,5 @@ def test_a_process_that_ends_promises_no_other_try() -> None:
     assert error.final() == (
         "no answer\n  run the command again when it answers; walstream check says more"
     )
+    assert error.final_hint == error.final().splitlines()[1].strip()
     assert PermissionLacking("no right", hint="grant it").final().endswith("grant it")

@@ -160,7 +160,7 @@ def _ask(where: Where, name: str, dsn: str) -> ServerSlots:
             )
     except WalstreamError as error:
         subject = f"source {name}" if name else "the dsn"
-        problem = Finding.of(error, "server", subject)
+        problem = Finding.of(error, "server", subject, error.final_hint)
         if where.config is not None:
             scrub = where.config.secrets.scrub
             problem = replace(problem, what=scrub(problem.what), why=scrub(problem.why))

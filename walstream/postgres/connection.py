@@ -30,6 +30,8 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.postgres import slot_loss
+from walstream.postgres.connection_attempt import VerboseConnection, refusal
 from walstream.postgres.connection_errors import DIRECTLY, refused
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -129,7 +131,9 @@ def connect(dsn: str, *, replication: bool = False) -> Connection:
     refuse_missing(conninfo.conninfo_to_dict(given), os.environ, "dsn")
     try:
         # a walsender refuses what psycopg would prepare at the sixth use
-        connection = psycopg.connect(given, autocommit=True, prepare_threshold=None)
+        connection = VerboseConnection.connect(
+            given, autocommit=True, prepare_threshold=None
+        )
         _must_be_ours(connection)
         if replication and (
             connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT
@@ -190,27 +194,30 @@ _DENIED: Final = {
     "28000": LoginRefused,
     "28P01": LoginRefused,
 }
-_SLOT_GONE: Final = {"55000", "58P01"}
 _UNDEFINED: Final = "42704"
 
 
 def translate(error: psycopg.Error, doing: str) -> WalstreamError:
     """Return what to do about an error of psycopg: a class of ours, by SQLSTATE."""
-    text = _first_line(error)
-    state = error.sqlstate
-    if state is None:
+    if (state := error.sqlstate) is None:
+        states, words = refusal(str(error))
+        text = _one_line(words)
         if (tried := error.pgconn) is None:
             return refused(doing, text)
-        return refused(doing, text, tried.user.decode(), tried.db.decode())
-    if refusal := _DENIED.get(state):
-        return refusal(
+        role, database = tried.user.decode(), tried.db.decode()
+        return refused(doing, text, role, database, states)
+    text = _one_line(without_values(error) or _hidden(error, str(error)))
+    if denied := _DENIED.get(state):
+        return denied(
             f"{doing}: {text}", hint="grant the right to the dsn's role, then run again"
         )
     if state == _UNDEFINED and _PUBLICATION_GONE.match(text):
         return publication_lost(text)
-    if doing.startswith(_STREAM) and state in {_UNDEFINED, *_SLOT_GONE}:
+    if doing.startswith(_STREAM) and slot_loss.tells_of_loss(error):
         return SlotLost(f"{doing}: {text}", hint=_GAP, repair=RESET)
-    return Transient(f"{doing}: {text} ({state})", hint=RETRIED)
+    missing = state == slot_loss.MISSING_FILE
+    hint = f"restore that file on the server; {RETRIED}" if missing else RETRIED
+    return Transient(f"{doing}: {text} ({state})", hint=hint)
 
 
 _GAP: Final = "the changes in between will be missing in Kafka"
@@ -226,6 +233,7 @@ def publication_lost(what: str) -> HistoryError:
 
 
 _OF_DATA: Final = "22"  # class of SQLSTATE
+_OF_ENCODING: Final = {"22021", "22P05"}  # what these quote are encodings' names
 _QUOTED: Final = re.compile('".*"', re.DOTALL)  # a value may have quotes
 
 
@@ -235,12 +243,12 @@ def without_values(error: psycopg.Error) -> str:
 
 
 def _hidden(error: psycopg.Error, text: str) -> str:
-    of_data = (error.sqlstate or "").startswith(_OF_DATA)
-    return _QUOTED.sub('"…"', text) if of_data else text
+    state = error.sqlstate or ""
+    quotes = state.startswith(_OF_DATA) and state not in _OF_ENCODING
+    return _QUOTED.sub('"…"', text) if quotes else text
 
 
-def _first_line(error: psycopg.Error) -> str:
-    text = without_values(error) or _hidden(error, str(error))
+def _one_line(text: str) -> str:
     # a multi-host or failed connection says more than one line: the cause is the first
     whole, *more = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     for line in more:

@@ -1,10 +1,11 @@
-"""Errors of failed connections: libpq does not show their SQLSTATE.
+"""Errors of failed connections, by the server's words or by their SQLSTATE.
 
-Only the server's words tell. In a language that is not known here a refusal is taken
-for one that passes, and tried again.
+English words tell more than the SQLSTATE, which has to do in any other language. What
+neither says is taken for one that passes, and tried again.
 """
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -127,6 +128,23 @@ _REFUSALS: Final = (
         "does not match host name", CertificateRefused, "correct the dsn's host name"
     ),
 )
+_STATES: Final[Mapping[str, _Refusal]] = {
+    "28P01": _Refusal("", LoginRefused, "correct user or password"),
+    "28000": _Refusal(
+        "",
+        LoginRefused,
+        "let the dsn's role log in, and this host in pg_hba.conf; or correct the dsn",
+    ),
+    "42501": _Refusal(
+        "",
+        PermissionLacking,
+        "give the dsn's role the rights to connect to this database and to replicate",
+        "GRANT CONNECT ON DATABASE {database} TO {role}; "
+        "ALTER ROLE {role} REPLICATION;",
+    ),
+    "3D000": _Refusal("", ConfigError, "create the database, or correct the dsn"),
+}
+_STARTS: Final = "57P03"  # or shuts down, as one of several hosts may
 _ADVICE: Final = re.compile(r"\.? Either provide the file.* verification\.?")  # libpq's
 _HBA: Final = re.compile(
     r'pg_hba\.conf.* for host "(?P<host>[^"]*)", user "(?P<user>.*)",'
@@ -136,18 +154,27 @@ _HBA_TYPES: Final = {"no": "host", "SSL": "hostssl", "GSS": "hostgssenc"}
 
 
 def refused(
-    doing: str, text: str, role: str = "", database: str = ""
+    doing: str,
+    text: str,
+    role: str = "",
+    database: str = "",
+    states: Collection[str] = (),
 ) -> WalstreamError:
-    """Return what it means; what is not known may pass, and is tried again."""
+    """Return what it means; what is not known may pass, and is tried again.
+
+    `states` are the SQLSTATEs of the server's refusals, as far as they are known.
+    """
     text = _ADVICE.sub("", text)
     if "does not exist" in text or "database system" not in text:
-        for refusal in _REFUSALS:
-            if refusal.part in text:
-                return refusal.kind(
-                    f"{doing}: {text}",
-                    hint=refusal.hint,
-                    repair=_repair(refusal, text, role, database),
-                )
+        said = [refusal for refusal in _REFUSALS if refusal.part in text]
+        if _STARTS not in states:
+            said += [_STATES[state] for state in _STATES if state in states]
+        for refusal in said[:1]:
+            return refusal.kind(
+                f"{doing}: {text}",
+                hint=refusal.hint,
+                repair=_repair(refusal, text, role, database),
+            )
     return Transient(f"{doing}: {text}", hint=RETRIED)
 
 

@@ -22,6 +22,7 @@ INSERT_OPERATIONS: Final = "insert, truncate"
 WITHOUT_GENERATED: Final = "n"
 STORED: Final = "s"  # generated columns, but not virtual ones
 _NO_RIGHT: Final = "42501"
+_NO_LIST: Final = "22023"  # for a root, or beside a schema
 _NO_COLUMN: Final = "42P10"  # a generated one, of a server that does not send it
 
 
@@ -333,6 +334,13 @@ def execute(connection: Connection, statement: str) -> None:
             raise ConfigError(
                 f"publication: {error.diag.message_primary}",
                 hint="leave the column out of the table's list in `columns`",
+            ) from error
+        if error.sqlstate == _NO_LIST:
+            why = error.diag.message_detail or "it does not fit the publication"
+            raise ConfigError(
+                f"publication: {error.diag.message_primary}: {why}",
+                hint="leave the table out of `columns`, or change the publication: of "
+                "a partitioned table it needs publish_via_partition_root = true",
             ) from error
         if error.sqlstate != _NO_RIGHT:
             raise

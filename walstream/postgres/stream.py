@@ -20,7 +20,7 @@ from walstream.pipeline.pgoutput.frame import HEADER_SIZE, is_row
 from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
 from walstream.pipeline.ports import Position
 from walstream.pipeline.sent_position import Given
-from walstream.postgres import oversize_row
+from walstream.postgres import oversize_row, unreadable_row
 from walstream.postgres import timeline as timelines
 from walstream.postgres.connection import (
     Connection,
@@ -160,11 +160,11 @@ class SlotSource:
                     # of a message that takes its time each part is a sign of life
                     self._last_inbound = runtime.monotonic()
                 self._pgconn.consume_input()  # what is there; never waits
-            elif not frames:
-                raise self._ended()
             else:
-                self._over = True  # said next time: these frames are whole
-                break
+                self._over = True
+                if not frames:
+                    raise self._ended()
+                break  # why it ended is said next time: these frames are whole
         return frames
 
     def _note_received(self, frame: bytes) -> None:
@@ -186,6 +186,8 @@ class SlotSource:
     def _failed(self, error: psycopg.Error) -> Exception:
         if oversize_row.is_unsendable(error):
             return oversize_row.stop(error, self._received)
+        if unreadable_row.is_unreadable(error):
+            return unreadable_row.stop(error, self._received)
         return translate(error, "streaming")
 
     def ask(self) -> None:
@@ -193,15 +195,23 @@ class SlotSource:
         self._next_status = 0.0
 
     def confirm(self, lsn: Lsn) -> None:
-        """Let the server forget everything before `lsn`. Never goes back."""
-        if lsn > self._confirmed:
+        """Let the server forget everything before `lsn`. Never goes back.
+
+        Do nothing once the stream has ended: the next `read` raises why.
+        """
+        if lsn > self._confirmed and not self._over:
             self._confirmed = lsn
             self._send(flush=lsn, reply=False)
             if lsn < self._received:
                 self._send(flush=0, reply=False)
 
     def keep_alive(self, *, now: bool = False) -> None:
-        """Send a status update when one is due, or at once."""
+        """Send a status update when one is due, or at once.
+
+        Do nothing once the stream has ended: the next `read` raises why.
+        """
+        if self._over:
+            return  # libpq would refuse it, and the server's words were never read
         if now or runtime.monotonic() >= self._next_status:
             self._send(flush=0, reply=not now)
         else:

@@ -6,10 +6,12 @@ from struct import unpack
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 
+from tests.support.postgres_error import failed_result
 from tests.support.runtime import altered
-from walstream.errors import PublicationLost, Transient
+from walstream.errors import HistoryError, PublicationLost, Transient
 from walstream.pipeline.pgoutput import LogicalMessage, decode
 from walstream.pipeline.pgoutput.frame import HEADER_SIZE
 from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
@@ -279,6 +281,48 @@ def test_a_server_that_may_be_busy_for_longer_may_be_silent_for_longer() -> None
         stream.now += 2
         with pytest.raises(Transient):
             stream.source.read(1)
+
+
+class Ended(Fed):
+    """A server whose error comes together with the last frames."""
+
+    def __init__(self, *frames: bytes, words: str, state: str = "57P01") -> None:
+        super().__init__(*frames)
+        self.words, self.state = words, state
+
+    def get_copy_data(self, _: int) -> tuple[int, memoryview]:
+        found = super().get_copy_data(_)
+        return found if found[0] else (-1, memoryview(b""))
+
+    def get_result(self) -> Any:
+        return failed_result(self.state, self.words)
+
+    def put_copy_data(self, status: bytes) -> None:
+        raise psycopg.OperationalError(
+            "sending copy data failed: no COPY in progress", status
+        )
+
+
+def test_the_servers_words_are_told_though_frames_came_with_them() -> None:
+    """Status updates between two reads would meet libpq's own refusal."""
+    connection: Any = Ended(wal_data(b"I", 500), words="terminating connection")
+    server: Any = FAST
+    source = SlotSource(connection, server, start=0)
+    assert len(source.read(9)) == 1
+    source.keep_alive()
+    source.keep_alive(now=True)
+    source.confirm(400)
+    with pytest.raises(Transient, match=r"terminating connection \(57P01\)"):
+        source.read(9)
+
+
+@pytest.mark.parametrize("state", ["22012", "22P05", "54000"])
+def test_what_no_later_try_can_decode_stops_the_source(state: str) -> None:
+    connection: Any = Ended(words="words", state=state)
+    server: Any = FAST
+    source = SlotSource(connection, server, start=0xAB)
+    with pytest.raises(HistoryError, match=rf"after 0/AB .* words \({state}\)"):
+        source.read(9)
 
 
 @pytest.mark.parametrize(

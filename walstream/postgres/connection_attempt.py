@@ -1,0 +1,85 @@
+"""The beginning of a session, whose failure names the SQLSTATE of the server's refusal.
+
+psycopg has no field for it, and the server's words are in the language of its
+lc_messages. libpq adds the SQLSTATE to them if a connection is verbose, for which
+psycopg has no call: libpq's own is made, in the very library that psycopg loaded.
+"""
+
+import ctypes
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, Self
+
+import psycopg
+from psycopg import pq
+from psycopg.abc import PQGenConn
+from psycopg.errors import finish_pgconn
+from psycopg.pq.abc import PGconn
+from psycopg.pq.misc import find_libpq_full_path
+from psycopg.waiting import Wait
+
+_DEFAULT: Final = 1  # PGVerbosity
+_VERBOSE: Final = 2
+_STATE: Final = re.compile(r"(?<=:  )([0-9A-Z]{5}): ")  # behind the severity
+_LOCATION: Final = re.compile(r"^LOCATION:  .*\n?", re.MULTILINE)  # in the source
+
+Setter = Callable[[int | None, int], int]
+
+
+def refusal(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the SQLSTATEs in a failure's text, and the text as the server means it."""
+    return tuple(_STATE.findall(text)), _STATE.sub("", _LOCATION.sub("", text))
+
+
+class VerboseConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A session of psycopg: each attempt at it is verbose, and nothing later.
+
+    A psycopg that does not begin it here, or a libpq without the call, leaves the
+    server's words alone.
+    """
+
+    @classmethod
+    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[Self]:
+        if (set_verbosity := _setter()) is None:
+            return (yield from super()._connect_gen(conninfo))
+        return cls((yield from _begin(conninfo, set_verbosity)))
+
+
+@cache
+def _setter() -> Setter | None:
+    """Return PQsetErrorVerbosity; None where this libpq does not show it."""
+    file = sys.modules[pq.PGconn.__module__].__file__ or ""
+    # the extension's handle finds the libpq that it was linked with
+    library = find_libpq_full_path() if file.endswith(".py") else file
+    try:
+        found = ctypes.CDLL(library).PQsetErrorVerbosity
+    except (OSError, AttributeError):
+        return None
+    found.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    found.restype = ctypes.c_int
+    setter: Setter = found
+    return setter
+
+
+def _begin(conninfo: str, set_verbosity: Setter) -> PQGenConn[PGconn]:
+    """Connect as psycopg does (its generators.py), but for the verbosity."""
+    connection: Any = pq.PGconn.connect_start(conninfo.encode())
+    set_verbosity(connection.pgconn_ptr, _VERBOSE)
+    while connection.status != pq.ConnStatus.BAD:
+        status = connection.connect_poll()
+        if status == pq.PollingStatus.OK:
+            set_verbosity(connection.pgconn_ptr, _DEFAULT)
+            connection.nonblocking = 1
+            begun: PGconn = connection
+            return begun
+        if status == pq.PollingStatus.FAILED:
+            break
+        reading = status == pq.PollingStatus.READING
+        while not (yield connection.socket, Wait.R if reading else Wait.W):
+            pass
+    raise psycopg.OperationalError(
+        f"connection failed: {connection.get_error_message('utf-8')}",
+        pgconn=finish_pgconn(connection),
+    )
