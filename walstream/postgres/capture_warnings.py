@@ -7,6 +7,7 @@ from walstream.errors import Repair
 from walstream.postgres import publication, replica_identity
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.publication import Publication
+from walstream.postgres.publication_steps import unwanted
 from walstream.postgres.selection import Selection
 from walstream.postgres.table_pattern import WHY, unmatched
 from walstream.postgres.warning_once import WarningOnce
@@ -46,7 +47,7 @@ class CaptureWarnings:
         self, found: Sequence[Publication], facts: Mapping[str, TableFacts]
     ) -> None:
         """Log tables that are sent although `tables` does not name them."""
-        for name in publication.unwanted(self.wanted, found, facts):
+        for name in unwanted(self.wanted, found, facts):
             self.teller.warn(
                 name,
                 "table is sent, although `tables` does not name it: the publication "

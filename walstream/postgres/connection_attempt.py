@@ -41,9 +41,10 @@ class VerboseConnection(psycopg.Connection[tuple[Any, ...]]):
     """
 
     @classmethod
-    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[Self]:
-        if (set_verbosity := _setter()) is None:
-            return (yield from super()._connect_gen(conninfo))
+    def _connect_gen(cls, conninfo: str = "", **more: Any) -> PQGenConn[Self]:
+        # psycopg 3.3.0 says more: the timeout
+        if more or (set_verbosity := _setter()) is None:
+            return (yield from super()._connect_gen(conninfo, **more))
         return cls((yield from _begin(conninfo, set_verbosity)))
 
 

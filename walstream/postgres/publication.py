@@ -237,26 +237,6 @@ def swallowed(
     }
 
 
-def unwanted(
-    wanted: Selection,
-    found: Iterable[Publication],
-    tables: Mapping[str, TableFacts],
-) -> dict[str, TableFacts]:
-    """Return the tables that are published though no pattern names them.
-
-    A partition goes with its root.
-    """
-    there = list(found)
-    return {
-        name: table
-        for name, table in sorted(tables.items())
-        if table.persistence == "p"
-        and any(made.holds(table) for made in there)
-        and not (wanted.wants(name) or wanted.excludes(name))
-        and not (table.root is not None and wanted.wants(table.root))
-    }
-
-
 def creation(
     name: str,
     tables: Iterable[TableFacts],

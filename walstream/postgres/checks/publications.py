@@ -9,6 +9,7 @@ from walstream.postgres import privileges, publication, quoting, replica_identit
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks.context import ServerContext, statements
 from walstream.postgres.publication import Publication, PublicationPlan
+from walstream.postgres.publication_steps import unwanted
 from walstream.postgres.start_table import Step
 from walstream.telemetry.human import few, tables
 
@@ -152,9 +153,7 @@ def _selection(seen: ServerContext) -> Iterator[Finding]:
             f"its rows go out as those of {table.root}, although `exclude` matches it",
             "a partition goes with its root: exclude the root, or detach the partition",
         )
-    if wanted.patterns and (
-        more := publication.unwanted(wanted, seen.found.values(), seen.facts)
-    ):
+    if wanted.patterns and (more := unwanted(wanted, seen.found.values(), seen.facts)):
         yield warning(
             "unwanted-published",
             tables(more),
