@@ -15,6 +15,8 @@ from walstream.sources.postgres.backfill.publication_filter import Connection
 from walstream.sources.postgres.backfill.table import ReadableRelation
 
 # The index whose columns identify a row in the stream, in the order it is searched by.
+# One that is not a btree (GiST, for WITHOUT OVERLAPS) has no order, and other numbers
+# for its operators: then the order is the type's own.
 _KEY: Final = """
 SELECT n.nspname, c.relname, ARRAY(
     SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
@@ -37,13 +39,13 @@ SELECT n.nspname, c.relname, ARRAY(
         AND m.amoppurpose = 's' AND m.amopstrategy IN (1, 3, 4, 5)
       JOIN pg_operator r ON r.oid = m.amopopr
       JOIN pg_namespace s ON s.oid = r.oprnamespace
-      WHERE o.oid = i.indclass[place - 1])
+      WHERE o.oid = by.classes[place])
     FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
     WHERE place <= i.indnkeyatts ORDER BY place)),
   ARRAY(
     SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
-    JOIN pg_opclass o ON o.oid = i.indclass[place - 1]
+    JOIN pg_opclass o ON o.oid = by.classes[place]
     JOIN pg_type t ON t.oid = o.opcintype AND t.typtype = 'p'
     WHERE place <= i.indnkeyatts AND EXISTS (SELECT FROM pg_cast x
       WHERE x.castcontext = 'i' AND x.castsource IN (
@@ -53,7 +55,7 @@ SELECT n.nspname, c.relname, ARRAY(
           WHERE d.typtype = 'd')
         SELECT type FROM base))),
   ARRAY(
-    SELECT concat_ws(' ', a.attnum, a.atttypid, i.indclass[place - 1],
+    SELECT concat_ws(' ', a.attnum, a.atttypid, by.classes[place],
       i.indcollation[place - 1],
       pg_collation_actual_version(nullif(i.indcollation[place - 1], 0)))
     FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
@@ -66,6 +68,14 @@ LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisvalid
   AND CASE c.relreplident WHEN 'i' THEN i.indisreplident AND i.indimmediate
     WHEN 'd' THEN i.indisprimary AND i.indimmediate
     WHEN 'f' THEN i.indisprimary ELSE false END
+LEFT JOIN LATERAL (SELECT ARRAY(
+  SELECT CASE o.opcmethod WHEN m.btree THEN o.oid ELSE
+    (SELECT b.oid FROM pg_opclass b WHERE b.opcdefault AND b.opcmethod = m.btree
+      AND b.opcintype = o.opcintype) END
+  FROM unnest(i.indclass::oid[]) WITH ORDINALITY AS k (class, place)
+  JOIN pg_opclass o ON o.oid = k.class
+  CROSS JOIN (SELECT oid FROM pg_am WHERE amname = 'btree') AS m (btree)
+  ORDER BY k.place)) AS by (classes) ON true
 WHERE c.relkind IN ('r', 'p')
 """
 
@@ -103,6 +113,13 @@ def find(connection: Connection, name: str) -> Keyed:
             "the source streams",
             hint="give it a primary key or a replica identity; or start from scratch, "
             "with all rows: walstream positions reset SOURCE, then run",
+        )
+    if unordered := [c for c, by in zip(key, operators, strict=True) if by is None]:
+        raise ConfigError(
+            f"the type of {', '.join(unordered)}, of the key of table {name!r}, has no "
+            "order: its existing rows cannot be sent while the source streams",
+            hint="give the table another replica identity; or start from scratch, with "
+            "all rows: walstream positions reset SOURCE, then run",
         )
     if led_astray:
         raise ConfigError(

@@ -1,8 +1,18 @@
 """The SQL that reads behind a key: operators are named with their schemas."""
 
+from typing import Any, cast
+
+import pytest
+
+from walstream.errors import ConfigError
 from walstream.op import Table
 from walstream.sources.postgres.backfill.chunk import ChunkRelation
-from walstream.sources.postgres.backfill.key_order import Keyed, Operators, statement
+from walstream.sources.postgres.backfill.key_order import (
+    Keyed,
+    Operators,
+    find,
+    statement,
+)
 from walstream.sources.postgres.backfill.table import ReadableRelation
 
 TABLE = Table("public", "t", ("a", "b", "v"), (0, 1))
@@ -39,3 +49,18 @@ def test_a_key_of_several_kinds_is_compared_column_by_column() -> None:
 
 def test_the_first_rows_are_behind_nothing() -> None:
     assert "WHERE" not in written(OURS, OURS, after=None)
+
+
+class Answer:
+    """A connection whose catalog has one key, of a type without an order."""
+
+    def execute(self, *_: object) -> "Answer":
+        return self
+
+    def fetchone(self) -> tuple[Any, ...]:
+        return "public", "t", ["a", "b"], [None] * 2, [["", "", "", ""], None], [], []
+
+
+def test_a_key_of_a_type_that_no_order_is_known_of_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"the type of b, of the key .* no order"):
+        find(cast("Any", Answer()), "public.t")
