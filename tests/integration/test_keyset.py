@@ -76,6 +76,17 @@ KEYS = {
         "(k bytea PRIMARY KEY, n int)",
         "SELECT decode(md5(i::text), 'hex'), i FROM generate_series(1, 20) i",
     ),
+    "a composite type, alone": (
+        "(k apart.pair PRIMARY KEY, n int)",
+        "SELECT ROW(i % 4, 'x,' || i)::apart.pair, i FROM generate_series(1, 20) i",
+    ),
+    "a domain of a composite type, a list of it, another": (
+        "(n int, k apart.paired, a apart.pair[], PRIMARY KEY (n, k, a))",
+        (
+            "SELECT i % 3, ROW(i, NULL)::apart.pair, ARRAY[ROW(1, i)::apart.pair]"
+            " FROM generate_series(1, 20) i"
+        ),
+    ),
     "fixed length": (
         "(k char(5), d date, PRIMARY KEY (k, d))",
         "SELECT 'x' || i % 3, date '2000-01-01' - i FROM generate_series(1, 20) i",
@@ -131,7 +142,11 @@ def test_every_row_comes_once(database: Database, kind: str) -> None:
 
 
 def _every_row_comes_once(database: Database, columns: str, query: str) -> None:
-    database.execute("CREATE TYPE mood AS ENUM ('x', 'b', 'a')")
+    database.execute(
+        "CREATE TYPE mood AS ENUM ('x', 'b', 'a');"
+        "CREATE SCHEMA apart; CREATE TYPE apart.pair AS (a int, b text);"
+        "CREATE DOMAIN apart.paired AS apart.pair"
+    )
     database.execute(f"CREATE TABLE keyed {columns}")
     database.execute(f"INSERT INTO keyed {query}")
     database.execute("CREATE PUBLICATION walstream FOR TABLE keyed")

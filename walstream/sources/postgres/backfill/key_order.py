@@ -60,7 +60,18 @@ SELECT n.nspname, c.relname, ARRAY(
       pg_collation_actual_version(nullif(i.indcollation[place - 1], 0)))
     FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
-    WHERE place <= i.indnkeyatts ORDER BY place)
+    WHERE place <= i.indnkeyatts ORDER BY place),
+  to_jsonb(ARRAY(
+    SELECT (WITH RECURSIVE base (type) AS (
+        SELECT a.atttypid UNION ALL
+        SELECT d.typbasetype FROM pg_type d JOIN base ON d.oid = base.type
+        WHERE d.typtype = 'd')
+      SELECT json_build_array(s.nspname, t.typname) FROM base
+      JOIN pg_type t ON t.oid = base.type AND t.typtype = 'c'
+      JOIN pg_namespace s ON s.oid = t.typnamespace)
+    FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
+    WHERE place <= i.indnkeyatts ORDER BY place))
 FROM unnest(%s::text[], %s::text[]) AS wanted (schema, name)
 JOIN pg_namespace n ON n.nspname = wanted.schema
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
@@ -99,6 +110,7 @@ class Keyed:
     collations: tuple[tuple[str, str] | None, ...]  # where not the columns' own
     operators: tuple[Operators, ...]  # of the index
     order: tuple[str, ...]  # what decides of two of its values which is first
+    composites: tuple[tuple[str, str] | None, ...]  # the type, where it is composite
 
 
 def find(connection: Connection, name: str) -> Keyed:
@@ -106,7 +118,7 @@ def find(connection: Connection, name: str) -> Keyed:
     row: Any = connection.execute(_KEY, _places(name)).fetchone()
     if row is None:
         raise ConfigError(f"there is no table {name!r}")
-    schema, bare, key, collations, operators, led_astray, order = row
+    schema, bare, key, collations, operators, led_astray, order, composites = row
     if not key:
         raise ConfigError(
             f"table {name!r} has no row key: its existing rows cannot be sent while "
@@ -135,6 +147,7 @@ def find(connection: Connection, name: str) -> Keyed:
         tuple(tuple(one) if one else None for one in collations),
         tuple(Operators(*one) for one in operators),
         tuple(order),
+        tuple(tuple(one) if one else None for one in composites),
     )
 
 
@@ -162,7 +175,13 @@ def statement(
         )
         for column, collation in zip(keyed.key, keyed.collations, strict=True)
     ]
-    wanted = [] if after is None else [_behind(key, keyed.operators, after)]
+    wanted = []
+    if after is not None:
+        bounds = [
+            _bound(text, composite)
+            for text, composite in zip(after, keyed.composites, strict=True)
+        ]
+        wanted.append(_behind(key, keyed.operators, bounds))
     if relation.row_filter:
         # as the server itself printed it
         wanted.append(sql.SQL("({})").format(sql.SQL(relation.row_filter)))
@@ -181,17 +200,23 @@ def statement(
     )
 
 
+def _bound(text: str, composite: tuple[str, str] | None) -> sql.Composable:
+    """Write a value; one of a composite type with its type, which it needs."""
+    if composite is None:
+        return sql.Literal(text)
+    return sql.SQL("{}::{}").format(sql.Literal(text), sql.Identifier(*composite))
+
+
 def _behind(
     key: Sequence[sql.Composable],
     operators: Sequence[Operators],
-    after: tuple[str, ...],
+    bounds: Sequence[sql.Composable],
 ) -> sql.Composed:
     """Compare a key with what comes before it.
 
     Rows are compared by one operator. Columns that have several, as int4 and an
     extension's type, are taken one by one; the index is searched by the first then.
     """
-    bounds = [sql.Literal(text) for text in after]
     if len(set(operators)) == 1:
         columns, values = (sql.SQL(", ").join(each) for each in (key, bounds))
         greater = sql.SQL(f" {operators[0].greater} ")
