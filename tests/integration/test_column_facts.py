@@ -5,13 +5,17 @@ from functools import partial
 import psycopg
 import pytest
 
-from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.postgres import (
+    Database,
+    PostgresServer,
+    temporary_database,
+)
 from tests.support.oracles.column_facts import facts_now
 from walstream.op import ColumnFacts
 from walstream.pipeline.column_history import FACTS, Labels, shape_of
 from walstream.pipeline.pgoutput import Column, Relation
 from walstream.pipeline.root_key import Place
-from walstream.postgres import column_facts
+from walstream.postgres import catalog, column_facts
 from walstream.postgres.connection import session
 from walstream.postgres.fact_book import FactBook
 from walstream.testing import MemoryStore
@@ -53,6 +57,11 @@ def asked(database: Database, relation: Relation) -> dict[str, ColumnFacts]:
     }
 
 
+def facts_now_of(database: Database) -> dict[str, ColumnFacts]:
+    with psycopg.connect(database.dsn, options="-c search_path=") as connection:
+        return facts_now(connection)["public", "t"]
+
+
 def written(
     book: FactBook,
     database: Database,
@@ -79,8 +88,7 @@ def typed(database: Database) -> Database:
 
 def test_facts_are_those_of_the_catalog(typed: Database) -> None:
     found = asked(typed, described(typed))
-    with psycopg.connect(typed.dsn, options="-c search_path=") as connection:
-        assert found == facts_now(connection)["public", "t"]
+    assert found == facts_now_of(typed)
     assert found["cost"].base_name == "numeric"
     assert found["cost"].base_modifier == (10 << 16 | 2) + 4
     assert found["cost"].not_null
@@ -164,6 +172,26 @@ def test_a_null_where_the_catalog_forbids_it_is_allowed_from_its_row_on(
     found = written(book, typed, relation, (10, 4), ((7, None),))
     assert not found[7].not_null
     assert written(book, typed, relation, (20, 0))[7].not_null
+
+
+def test_a_constraint_that_is_not_valid_does_not_forbid_the_nulls_of_before(
+    postgres18: PostgresServer,
+) -> None:
+    with temporary_database(postgres18) as database:
+        database.execute(
+            "CREATE TABLE t (id int PRIMARY KEY, n int, m int NOT NULL);"
+            " INSERT INTO t VALUES (1, NULL, 2);"
+            " ALTER TABLE t ADD CONSTRAINT nn NOT NULL n NOT VALID"
+        )
+        required = []
+        for cure in ("", "UPDATE t SET n = 1; ALTER TABLE t VALIDATE CONSTRAINT nn"):
+            database.execute(cure)
+            found = asked(database, described(database))
+            assert found == facts_now_of(database)
+            required.append({name for name in found if found[name].not_null})
+            with session(database.dsn) as connection:
+                assert catalog.tables(connection)["public.t"].not_null == required[-1]
+    assert required == [{"id", "m"}, {"id", "m", "n"}]
 
 
 def test_facts_of_a_type_that_is_gone_stay_as_they_were_known(typed: Database) -> None:

@@ -843,3 +843,24 @@ def test_a_toasted_value_of_one_of_two_rows_stops_until_it_can_be_told(
     records = reader.until(lambda found: len(found) >= 3)
     inserted = next(one for one in records if one.kind is Kind.INSERT)
     assert inserted.new == {"id": "2", "code": "a", "doc": LONG}
+
+
+@pytest.mark.parametrize("of", ["apart.pair", "apart.paired", "apart.pair[]"])
+def test_a_toasted_value_is_found_by_a_key_of_a_composite_type(
+    database: Database, runs: Runs, reader: Reader, of: str
+) -> None:
+    value = "ROW({}, 'y,')::apart.pair"
+    if of.endswith("[]"):
+        value = f"ARRAY[{value}]"
+    database.execute(
+        "CREATE SCHEMA apart; CREATE TYPE apart.pair AS (a int, b text);"
+        "CREATE DOMAIN apart.paired AS apart.pair;"
+        f"CREATE TABLE t (id {of} PRIMARY KEY, doc text);"
+        "ALTER TABLE t ALTER doc SET STORAGE EXTERNAL;"
+        f"INSERT INTO t VALUES ({value.format(1)}, '{LONG}')"
+    )
+    runs(database.dsn).start().streaming()
+    database.execute(f"UPDATE t SET id = {value.format(2)}")
+    records = reader.until(lambda found: len(found) >= 2)
+    (inserted,) = [one for one in records if one.kind is Kind.INSERT]
+    assert (inserted.new or {})["doc"] == LONG

@@ -10,7 +10,11 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.postgres import (
+    Database,
+    PostgresServer,
+    temporary_database,
+)
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.lsn import parse
 from walstream.sources.postgres.backfill.chunk import TableRewritten
@@ -72,6 +76,17 @@ KEYS = {
         "(k bytea PRIMARY KEY, n int)",
         "SELECT decode(md5(i::text), 'hex'), i FROM generate_series(1, 20) i",
     ),
+    "a composite type, alone": (
+        "(k apart.pair PRIMARY KEY, n int)",
+        "SELECT ROW(i % 4, 'x,' || i)::apart.pair, i FROM generate_series(1, 20) i",
+    ),
+    "a domain of a composite type, a list of it, another": (
+        "(n int, k apart.paired, a apart.pair[], PRIMARY KEY (n, k, a))",
+        (
+            "SELECT i % 3, ROW(i, NULL)::apart.pair, ARRAY[ROW(1, i)::apart.pair]"
+            " FROM generate_series(1, 20) i"
+        ),
+    ),
     "fixed length": (
         "(k char(5), d date, PRIMARY KEY (k, d))",
         "SELECT 'x' || i % 3, date '2000-01-01' - i FROM generate_series(1, 20) i",
@@ -94,10 +109,44 @@ KEYS = {
 }
 
 
+TEMPORAL = {
+    "a multirange": (
+        "(id int, m int4multirange, PRIMARY KEY (id, m WITHOUT OVERLAPS))",
+        (
+            "SELECT i % 4, int4multirange(int4range(i, i + 1),"
+            " int4range(i + 100, i + 101)) FROM generate_series(1, 60) i"
+        ),
+    ),
+    "a range, a text, an enumeration": (
+        ("(t varchar(9), m mood, r daterange, PRIMARY KEY (t, m, r WITHOUT OVERLAPS))"),
+        (
+            "SELECT 'x' || i % 2, 'x', daterange(date '2000-01-01' - i,"
+            " date '2000-01-01' - i + 1) FROM generate_series(1, 40) i"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TEMPORAL)
+def test_every_row_of_a_temporal_key_comes_once(
+    postgres18: PostgresServer, kind: str
+) -> None:
+    with temporary_database(postgres18) as database:
+        database.execute("CREATE EXTENSION btree_gist")
+        _every_row_comes_once(database, *TEMPORAL[kind])
+
+
 @pytest.mark.parametrize("kind", KEYS)
 def test_every_row_comes_once(database: Database, kind: str) -> None:
-    columns, query = KEYS[kind]
-    database.execute("CREATE TYPE mood AS ENUM ('x', 'b', 'a')")
+    _every_row_comes_once(database, *KEYS[kind])
+
+
+def _every_row_comes_once(database: Database, columns: str, query: str) -> None:
+    database.execute(
+        "CREATE TYPE mood AS ENUM ('x', 'b', 'a');"
+        "CREATE SCHEMA apart; CREATE TYPE apart.pair AS (a int, b text);"
+        "CREATE DOMAIN apart.paired AS apart.pair"
+    )
     database.execute(f"CREATE TABLE keyed {columns}")
     database.execute(f"INSERT INTO keyed {query}")
     database.execute("CREATE PUBLICATION walstream FOR TABLE keyed")

@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 from walstream.config import KafkaSinkConfig, PostgresSource, dsn, tls
+from walstream.config.field import table_pattern
 from walstream.config.template import Starter, write
 from walstream.errors import ConfigError, WalstreamError
 from walstream.postgres.table_survey import FoundTable, Survey, survey
@@ -116,6 +117,7 @@ def init(
 ) -> InitResult:
     """Write the configuration, and beside it the secrets of its connection string."""
     refuse(wishes.output, wishes.source, force=wishes.force)
+    _check_patterns(wishes.patterns)
     off_source, off_sink = unproven(wishes.dsn, wishes.brokers, environment)
     written_dsn, secrets = _extract(wishes)
     seen, unseen = _look(wishes, asked=wishes.insecure or not off_source)
@@ -145,6 +147,14 @@ def init(
         ) from None
     topic = ".".join(map(topic_part, (example.schema, example.name)))
     return InitResult(list(secrets), len(tables), topic, unseen)
+
+
+def _check_patterns(patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        try:
+            table_pattern(pattern)
+        except ValueError as error:
+            raise ConfigError(f"the table pattern {pattern!r} {error}") from None
 
 
 def _look(wishes: InitOptions, *, asked: bool) -> tuple[Survey, str]:

@@ -1,13 +1,16 @@
 """Commands as typer makes them, with the help that walstream shows.
 
 Flags and arguments show no type, and prose is wrapped for the terminal. A flag that was
-renamed works under its old name for one release, and a notice names the new one.
+renamed works under its old name for one release, and a notice names the new one. An
+empty value is refused: a variable of the shell that is not set must not mean "all".
 """
 
 from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from walstream.errors import ConfigError
 
 _RENAMED: Final = {"--schema": "--json-schema"}
 
@@ -24,8 +27,13 @@ class VerbCommand(TyperCommand):
         return without_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; names of an earlier release count too."""
-        return super().parse_args(ctx, renamed(self, args))
+        """Parse the arguments; names of an earlier release count too.
+
+        Raises ConfigError for an empty value.
+        """
+        words = renamed(self, args)
+        check_values(self, ctx, words)
+        return super().parse_args(ctx, words)
 
 
 class VerbGroup(TyperGroup):
@@ -40,8 +48,13 @@ class VerbGroup(TyperGroup):
         return without_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; names of an earlier release count too."""
-        return super().parse_args(ctx, renamed(self, args))
+        """Parse the arguments; names of an earlier release count too.
+
+        Raises ConfigError for an empty value.
+        """
+        words = renamed(self, args)
+        check_values(self, ctx, words)
+        return super().parse_args(ctx, words)
 
 
 def reflow(text: str | None) -> str | None:
@@ -77,3 +90,21 @@ def renamed(command: Any, args: list[str]) -> list[str]:
             typer.echo(f"walstream: {word} is deprecated: use {new}", err=True)
             replaced[place] = new
     return replaced
+
+
+def check_values(command: Any, ctx: Any, args: list[str]) -> None:
+    """Raise ConfigError where the words give an empty value to an option or argument.
+
+    What is not given is not empty, nor is a variable of the environment.
+    """
+    if ctx.resilient_parsing or not any(not w or w.endswith("=") for w in args):
+        return
+    given, _, _ = command.make_parser(ctx).parse_args(args=[*args])
+    for parameter in command.params:
+        value = given.get(parameter.name)
+        if value == "" or (isinstance(value, (list, tuple)) and "" in value):
+            option = parameter.param_type_name == "option"
+            name = max(parameter.opts, key=len) if option else parameter.metavar
+            raise ConfigError(
+                f"{name} is empty", hint="give it a value, or leave it out"
+            )

@@ -126,7 +126,8 @@ def _publication(name: str) -> str:
     return name
 
 
-def _pattern(pattern: str) -> str:
+def table_pattern(pattern: str) -> str:
+    """Return it; raise ValueError where no table can match it."""
     if not re.search(r"[.*?]", pattern):
         _refuse(
             "cannot match a table, because patterns are compared with schema.table: "
@@ -304,7 +305,7 @@ Dsn = Annotated[str, AfterValidator(_dsn)]
 EngineUrl = Annotated[str, AfterValidator(_url)]
 SlotName = Annotated[str, AfterValidator(_slot)]
 PublicationName = Annotated[str, AfterValidator(_publication)]
-TablePattern = Annotated[str, AfterValidator(_pattern)]
+TablePattern = Annotated[str, AfterValidator(table_pattern)]
 TopicName = Annotated[str, AfterValidator(_topic)]
 OptionalTopicName = Annotated[str, AfterValidator(_or("", _topic))]
 TopicTemplate = Annotated[str, AfterValidator(_template)]

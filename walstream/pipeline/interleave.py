@@ -7,7 +7,7 @@ they are delivered. The stream continues when all of them are sent.
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from walstream.errors import HistoryError
+from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, postgres_time
 from walstream.pipeline.fanout import Fanout
@@ -82,7 +82,9 @@ class Interleave:
         try:
             while self._ops and room:
                 room = self._fanout.put(self._ops.popleft())
-        except HistoryError as error:
+        except WalstreamError as error:
+            if error.retryable:
+                raise
             self.abandon()
             beside.refused(error)
             return False

@@ -11,12 +11,21 @@ from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection
 from walstream.telemetry import runtime
 
+HOLDS_NO_NULL: Final = """
+a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint v WHERE v.conrelid = a.attrelid
+  AND v.contype = 'n' AND v.conkey = ARRAY[a.attnum] AND NOT v.convalidated)
+"""
+"""Whether a column `a` of pg_attribute holds no null in any row.
+
+Since 18 a constraint may be NOT VALID: rows from before it may hold one.
+"""
+
 # A partition root is as its leaves are: an UPDATE checks the leaf's identity, and the
 # old row is logged as the leaf's identity says. A deferrable primary key identifies
 # no row (RelationGetIndexList in relcache.c), and what an index only includes (behind
 # the first indnkeyatts) neither. From pg_inherits, since pg_partition_tree locks every
 # leaf.
-_TABLES: Final = """
+_TABLES: Final = f"""
 WITH RECURSIVE tree AS (
   SELECT c.oid AS root, c.oid AS member FROM pg_class c
   WHERE c.relkind = 'p' AND NOT c.relispartition
@@ -56,7 +65,7 @@ WITH RECURSIVE tree AS (
       ORDER BY a.attnum) AS numbers,
     ARRAY(SELECT a.attname::text FROM pg_attribute a
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-        AND a.attnotnull) AS not_null,
+        AND {HOLDS_NO_NULL}) AS not_null,
     EXISTS (SELECT FROM pg_index i, pg_attribute a
       WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid
         AND a.attnum = ANY (i.indkey::int2[]) AND a.attgenerated <> '') AS generated,
@@ -103,7 +112,7 @@ LEFT JOIN tree ON tree.member = one.oid AND one.relispartition
 LEFT JOIN pg_class root ON root.oid = tree.root
 LEFT JOIN pg_namespace root_schema ON root_schema.oid = root.relnamespace
 ORDER BY one.nspname, one.relname
-"""
+"""  # noqa: S608 - of a constant
 
 
 _VISIBLE_S: Final = 5.0

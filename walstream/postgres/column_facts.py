@@ -11,6 +11,7 @@ from typing import Final
 
 from walstream.op import ColumnFacts
 from walstream.pipeline.pgoutput.messages import Column
+from walstream.postgres.catalog import HOLDS_NO_NULL
 from walstream.postgres.connection import Connection
 
 # A domain over a domain has the modifier of the nearest one that says some, and is NOT
@@ -36,13 +37,13 @@ FROM base JOIN pg_type t ON t.oid = base.of JOIN pg_type b ON b.oid = base.oid
 LEFT JOIN pg_type e ON e.typarray = b.oid
 WHERE base.typtype <> 'd'
 """
-_COLUMNS: Final = """
-SELECT a.attname::text, a.atttypid::int8, a.attnotnull,
+_COLUMNS: Final = f"""
+SELECT a.attname::text, a.atttypid::int8, {HOLDS_NO_NULL},
   CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, 0) END -- locks no table
 FROM pg_attribute a
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %(oid)s::oid AND a.attnum > 0 AND NOT a.attisdropped
-"""
+"""  # noqa: S608 - of a constant
 
 
 @dataclass(frozen=True, slots=True)

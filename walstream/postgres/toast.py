@@ -11,17 +11,20 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from walstream.errors import HistoryError, PermissionLacking, Repair
+from walstream.errors import RESET, HistoryError, PermissionLacking, Repair
 from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp
 from walstream.postgres.catalog import wait_until_visible
-from walstream.postgres.connection import Connection
+from walstream.postgres.connection import Connection, without_values
 from walstream.row import Value
 
 Values = Sequence[str | None]
+Types = Mapping[str, tuple[str, str] | None]
+"""Schema and name of what a column's value is read as; None: it is compared by text."""
 
 _DENIED: Final = "42501"
 _DATA_EXCEPTION: Final = "22"  # the class
+_NOT_SUPPORTED: Final = "0A"  # the class
 _FIND: Final = """
 SELECT n.nspname, c.relname, quote_ident(current_user),
   ARRAY(SELECT CASE WHEN NOT a.attisdropped THEN a.attname::text END
@@ -40,6 +43,14 @@ SELECT n.nspname, c.relname, quote_ident(current_user),
           SELECT d.typbasetype FROM pg_type d JOIN base ON d.oid = base.type
           WHERE d.typtype = 'd')
         SELECT type FROM base))),
+  ARRAY(WITH RECURSIVE base (name, type) AS (
+      SELECT a.attname::text, a.atttypid FROM pg_attribute a
+      WHERE a.attrelid = c.oid AND a.attnum > 0 UNION ALL
+      SELECT base.name, d.typbasetype FROM pg_type d JOIN base ON d.oid = base.type
+      WHERE d.typtype = 'd')
+    SELECT ARRAY[base.name, s.nspname, t.typname] FROM base
+    JOIN pg_type t ON t.oid = base.type AND t.typtype = 'c'
+    JOIN pg_namespace s ON s.oid = t.typnamespace),
   c.relkind = 'r'
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
 """
@@ -55,8 +66,10 @@ WHERE c.oid = %s AND i.indisvalid
 
 # An untyped literal takes the column's type, and with it its index. An extension's
 # operator may be out of sight: then by text, as slow as a table's length. So is what an
-# implicit cast would make another type of: by whose function, its owner decides.
+# implicit cast would make another type of: by whose function, its owner decides. Of a
+# composite type the literal says so itself: it would be read as of any.
 _EQUAL: Final = sql.SQL("{} = {}")
+_EQUAL_OF_TYPE: Final = sql.SQL("{} = {}::{}")
 _PRINTED: Final = sql.SQL("format('%s', {}) = {}")
 
 
@@ -78,13 +91,17 @@ def read(
     found = connection.execute(_FIND, (columns, oid)).fetchone()
     if found is None:
         return None
-    schema, table, role, attributes, in_part, cast, is_plain = found
+    schema, table, role, attributes, in_part, cast, composite, is_plain = found
     names = names_now(op.table.columns, attributes, in_part=in_part)
     if names is None or any(names[name] is None for name in key):
         raise _renamed(op, wanted, [name for name in attributes if name])
     there = [name for name in wanted if names[name] is not None]
     if not there:
         return None
+    types: dict[str, tuple[str, str] | None] = {
+        name: (of, bare) for name, of, bare in composite
+    }
+    types.update(dict.fromkeys(cast))
     place: sql.Composable = sql.Identifier(schema, table)
     if is_plain:  # a table that inherits from it has rows of its own, and keys
         place = sql.SQL("ONLY {}").format(place)
@@ -92,13 +109,12 @@ def read(
     then = {names[name] or "": text for name, text in key.items()}
     try:
         now = _other_key(connection, oid, op, names, then)
-        rows = _rows(connection, place, (then, now), sought, cast)
+        rows = _rows(connection, place, (then, now), sought, types)
     except psycopg.Error as error:
-        state = error.sqlstate or ""
-        if state == _DENIED:
+        if error.sqlstate == _DENIED:
             raise _denied(op, wanted, (schema, table), role, error) from error
-        if state.startswith(_DATA_EXCEPTION):
-            raise _renamed(op, wanted, [name for name in attributes if name]) from None
+        if refusal := _refusal(op, wanted, error, attributes):
+            raise refusal from None  # the server's words may hold a value
         raise
     if not rows:
         return None
@@ -157,7 +173,7 @@ def _rows(
     table: sql.Composable,
     keys: tuple[Mapping[str, Value], Mapping[str, Value]],
     wanted: Sequence[str],
-    cast: Sequence[str],
+    types: Types,
 ) -> list[list[str | None]]:
     """Return those that may be the row of a key then, and of one now; {}: not known.
 
@@ -166,15 +182,15 @@ def _rows(
     """
     then, now = keys
     if not now:
-        return _select(connection, table, then, wanted, cast)
+        return _select(connection, table, then, wanted, types)
     with suppress(psycopg.DataError):  # a column has another type by now
-        if both := _select(connection, table, {**then, **now}, wanted, cast):
+        if both := _select(connection, table, {**then, **now}, wanted, types):
             return both
-    found = _select(connection, table, then, wanted, cast)
+    found = _select(connection, table, then, wanted, types)
     if len(found) > 1:  # it identifies no row any more
         found = []
     with suppress(psycopg.DataError):
-        found += _select(connection, table, now, wanted, cast)
+        found += _select(connection, table, now, wanted, types)
     return found
 
 
@@ -183,28 +199,28 @@ def _select(
     table: sql.Composable,
     key: Mapping[str, Value],
     wanted: Sequence[str],
-    cast: Sequence[str],
+    types: Types,
 ) -> list[list[str | None]]:
     """Return the rows of a key, two at most."""
-    result: Any = None
-    for by_text in (cast, tuple(key)):
-        query = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT 2").format(
-            sql.SQL(", ").join(sql.Identifier(name) for name in wanted),
-            table,
-            sql.SQL(" AND ").join(
-                (_PRINTED if name in by_text else _EQUAL).format(
-                    sql.Identifier(name), sql.Literal(text)
-                )
-                for name, text in key.items()
-            ),
-        )
-        try:
-            result = connection.execute(query).pgresult
-            break
-        except psycopg.errors.UndefinedFunction:
-            continue
-    if result is None:
-        return []
+    try:
+        return _found(connection, table, key, wanted, types)
+    except (psycopg.errors.UndefinedFunction, psycopg.errors.FeatureNotSupported):
+        return _found(connection, table, key, wanted, dict.fromkeys(key))
+
+
+def _found(
+    connection: Connection,
+    table: sql.Composable,
+    key: Mapping[str, Value],
+    wanted: Sequence[str],
+    types: Types,
+) -> list[list[str | None]]:
+    query = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT 2").format(
+        sql.SQL(", ").join(sql.Identifier(name) for name in wanted),
+        table,
+        sql.SQL(" AND ").join(_equal(*one, types) for one in key.items()),
+    )
+    result: Any = connection.execute(query).pgresult
     return [
         [None if value is None else value.decode() for value in row]
         for row in (
@@ -214,6 +230,15 @@ def _select(
     ]
 
 
+def _equal(name: str, text: Value, types: Types) -> sql.Composed:
+    column, value = sql.Identifier(name), sql.Literal(text)
+    if name not in types:
+        return _EQUAL.format(column, value)
+    if (type_ := types[name]) is None:
+        return _PRINTED.format(column, value)
+    return _EQUAL_OF_TYPE.format(column, value, sql.Identifier(*type_))
+
+
 def which(op: ReplicationOp, wanted: Sequence[str]) -> str:
     """Name an update, what it did that wants the whole row, and what it lacks."""
     did = "came past the row filter" if op.kind is Kind.INSERT else "changed its key"
@@ -221,6 +246,21 @@ def which(op: ReplicationOp, wanted: Sequence[str]) -> str:
         f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}) {did}, "
         f"and PostgreSQL did not send {', '.join(wanted)}"
     )
+
+
+def _refusal(
+    op: ReplicationOp,
+    wanted: Sequence[str],
+    error: psycopg.Error,
+    attributes: Sequence[str | None],
+) -> HistoryError | None:
+    """Return why no later try would end otherwise; None: one may."""
+    state = error.sqlstate or ""
+    if state.startswith(_DATA_EXCEPTION):
+        return _renamed(op, wanted, [name for name in attributes if name])
+    if state.startswith(_NOT_SUPPORTED):
+        return _unsupported(op, wanted, error)
+    return None
 
 
 def _denied(
@@ -246,6 +286,18 @@ def _denied(
     )
 
 
+def _unsupported(
+    op: ReplicationOp, wanted: Sequence[str], error: psycopg.Error
+) -> HistoryError:
+    return HistoryError(
+        f"{which(op, wanted)}: the server cannot compare the table's key: "
+        f"{without_values(error)}",
+        hint="start again with a backfill. Under REPLICA IDENTITY FULL nothing has to "
+        "be read",
+        repair=RESET,
+    )
+
+
 def _renamed(
     op: ReplicationOp, wanted: Sequence[str], now: Sequence[str]
 ) -> HistoryError:
@@ -254,10 +306,7 @@ def _renamed(
         f"instead of {', '.join(op.table.columns)}",
         hint="restore their names and types until walstream has passed; or start again "
         "with a backfill. Under REPLICA IDENTITY FULL nothing has to be read",
-        repair=Repair(
-            command="walstream positions reset {source}",
-            then="walstream run, unless it runs",
-        ),
+        repair=RESET,
     )
 
 
@@ -274,8 +323,5 @@ def _ambiguous(
         hint="give the rows that are not meant other values there until walstream has "
         "passed; or start again with a backfill. Under REPLICA IDENTITY FULL nothing "
         "has to be read",
-        repair=Repair(
-            command="walstream positions reset {source}",
-            then="walstream run, unless it runs",
-        ),
+        repair=RESET,
     )

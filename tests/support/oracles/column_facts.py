@@ -19,7 +19,10 @@ WITH RECURSIVE base AS (
   JOIN pg_type t ON t.oid = d.typbasetype
 )
 SELECT n.nspname, c.relname, a.attname,
-  a.attnotnull OR t.typtype = 'd' AND t.typnotnull,
+  a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint v
+    WHERE v.conrelid = a.attrelid AND v.conkey = ARRAY[a.attnum]
+    AND v.contype = 'n' AND NOT v.convalidated)
+  OR t.typtype = 'd' AND t.typnotnull,
   CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END,
   t.oid::int8, t.typname,
   CASE WHEN t.typtype = 'd' THEN b.oid::int8 ELSE 0 END,

@@ -49,6 +49,16 @@ def test_a_server_that_is_away_leaves_a_file_that_loads(
     assert 'tables = ["public.*"]' in output.read_text()
 
 
+@pytest.mark.parametrize("pattern", ["nodot", ""])
+def test_a_pattern_that_cannot_match_a_table_is_refused_and_nothing_written(
+    output: Path, away: str, pattern: str
+) -> None:
+    wishes = InitOptions(output, away, patterns=["public.*", pattern])
+    with pytest.raises(ConfigError, match=f"pattern {pattern!r} cannot match a table"):
+        init(wishes, {})
+    assert list(output.parent.iterdir()) == []
+
+
 def test_a_password_goes_into_a_file_for_its_owner_alone(
     output: Path, away: str
 ) -> None:

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from tests.unit.cli.test_main import COMMANDS, VERBS
 from walstream.cli.main import app
 from walstream.cli.verb_command import reflow, renamed
+from walstream.errors import ConfigError
 
 _NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"}
 
@@ -49,6 +50,38 @@ def test_the_old_name_of_a_flag_works_and_names_the_new_one(words: list[str]) ->
     assert "--schema is deprecated: use --json-schema" in old.stderr
     assert new.stderr == ""
     assert "--schema " not in help_of(*words)
+
+
+_EMPTY = [
+    (["backfill", "public.t", "--where", ""], "--where"),
+    (["backfill", "public.t", "--where="], "--where"),
+    (["backfill", "public.t", "--source", ""], "--source"),
+    (["backfill", "public.t", ""], "TABLE"),
+    (["run", "--until-lsn", ""], "--until-lsn"),
+    (["run", "-c", ""], "--config"),
+    (["init", "--dsn", "postgresql://h/d", "--brokers", ""], "--brokers"),
+    (["init", "--tables", "a.b", "--tables", ""], "--tables"),
+    (["positions", "reset", ""], "SOURCE"),
+    (["slots", "--dsn", "", "drop", "s"], "--dsn"),
+    (["slots", "drop", "s", "--dsn="], "--dsn"),
+]
+
+
+@pytest.mark.parametrize(("words", "name"), _EMPTY)
+def test_an_empty_value_is_refused_by_its_name(words: list[str], name: str) -> None:
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, ConfigError)
+    assert str(done.exception).splitlines() == [
+        f"{name} is empty",
+        "  give it a value, or leave it out",
+    ]
+
+
+def test_an_empty_variable_and_a_word_that_ends_like_one_are_no_empty_value() -> None:
+    words = ["slots", "-c", "/nowhere="]
+    done = CliRunner().invoke(app, words, env={"WALSTREAM_DSN": ""})
+    assert isinstance(done.exception, ConfigError)
+    assert "/nowhere=" in str(done.exception)
 
 
 def test_a_flag_of_that_name_that_means_something_else_stays() -> None:

@@ -2,7 +2,15 @@
 
 from collections.abc import Callable
 
-from walstream.errors import RecordRefused, WalstreamError
+import pytest
+
+from walstream.errors import (
+    PermissionLacking,
+    RecordRefused,
+    Restart,
+    Transient,
+    WalstreamError,
+)
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.interleave import Interleave
@@ -107,8 +115,11 @@ def test_what_is_abandoned_is_not_called_sent() -> None:
     assert [record.lsn for record in sink.sent] == [199, 299]
 
 
-def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
-    error = RecordRefused("too large")
+@pytest.mark.parametrize("made", [RecordRefused, PermissionLacking, WalstreamError])
+def test_a_row_that_a_sink_never_takes_does_not_end_the_stream(
+    made: type[WalstreamError],
+) -> None:
+    error = made("not this one")
     given = Given(3)
     sink = faulty(MemorySink(), send=[None, Reject(error)])
     inset = Interleave(ledger := Fanout([sink], 100), given)
@@ -117,6 +128,17 @@ def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
     assert given.out == []
     assert ledger.advance() == 200
     assert turn(inset, 300)
+
+
+@pytest.mark.parametrize("made", [Restart, Transient])
+def test_a_row_that_may_go_later_ends_this_run_of_the_stream(
+    made: type[WalstreamError],
+) -> None:
+    given = Given(1)
+    sink = faulty(MemorySink(), send=[Reject(made("not now"))])
+    with pytest.raises(made):
+        turn(Interleave(Fanout([sink], 100), given), 200)
+    assert given.errors == []
 
 
 def test_every_sink_knows_the_table_before_its_rows_come() -> None:

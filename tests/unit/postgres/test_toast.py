@@ -1,8 +1,14 @@
-"""What columns of then are called now."""
+"""What columns of then are called now, and what no later try would read."""
 
+from typing import Any, cast
+
+import psycopg
 import pytest
 
-from walstream.postgres.toast import names_now
+from walstream.errors import HistoryError
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.postgres.toast import names_now, read
+from walstream.row import UNCHANGED
 
 
 @pytest.mark.parametrize(
@@ -47,3 +53,25 @@ def called(then: str, attributes: str, *, in_part: bool = False) -> str | None:
     all_ever = [None if one == "-" else one for one in attributes]
     found = names_now(then, all_ever, in_part=in_part)
     return None if found is None else "".join(found[one] or "-" for one in then)
+
+
+class Unable:
+    """A connection to a server that compares no values of the table's key."""
+
+    def execute(self, query: object, _: object = None) -> "Unable":
+        if not isinstance(query, str):
+            raise psycopg.errors.FeatureNotSupported("input of such values")
+        self.query = query
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        if "pg_locks" in self.query or "pg_index" in self.query:
+            return None
+        return "public", "t", "us", ["i", "v"], False, [], [], True
+
+
+def test_a_key_that_the_server_cannot_compare_stops() -> None:
+    table = Table("public", "t", ("i", "v"), (0,))
+    op = ReplicationOp(Kind.UPDATE, table, 5, 3, new=["1", UNCHANGED])
+    with pytest.raises(HistoryError, match=r"'public\.t' .* cannot compare .* key"):
+        read(cast("Any", Unable()), 16384, op, {"i": "1"}, ["v"])

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from walstream.errors import ConfigError, WalstreamError
+from walstream.errors import ConfigError, HistoryError, WalstreamError
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.debezium.connect_type import ConnectType, integer
 from walstream.formats.debezium.default_value import default_json
@@ -108,10 +108,11 @@ class TableColumns:
     def _lost(self, name: str, *, required: bool) -> Lost:
         def count(reason: str) -> None:
             if required and reason == NO_NUMBER:
-                raise WalstreamError(
+                raise HistoryError(
                     f"column {name!r} of table {self.table.full_name!r} is NOT NULL, "
                     f"and a value of it is {reason}, which a decimal cannot be",
-                    hint='set decimal = "string"',
+                    hint='set decimal = "string" in the sink\'s debezium table; then: '
+                    "walstream run",
                 )
             self.lost[name, reason] += 1
 

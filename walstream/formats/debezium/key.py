@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from walstream.errors import HistoryError, WalstreamError
+from walstream.errors import HistoryError
 from walstream.formats.debezium.columns import UNREADABLE, TableColumns
 from walstream.formats.debezium.connect import Schema
 from walstream.formats.debezium.json_text import json_text
@@ -31,10 +31,11 @@ class DebeziumKey:
         table = columns.table
         lacking = [table.columns[i] for i in indexes if i not in columns.types]
         if lacking:
-            raise WalstreamError(
+            raise HistoryError(
                 f"column {lacking[0]!r} of the key of table {table.full_name!r} has a "
                 "type without a form",
-                hint="name other columns in partition_key, or set unknown = true",
+                hint="name other columns in partition_key, or set unknown = true in "
+                "the sink's debezium table; then: walstream run",
             )
         self.indexes = tuple(indexes)
         self._parts = [

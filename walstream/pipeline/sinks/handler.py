@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from walstream.errors import HistoryError, Transient
+from walstream.errors import HistoryError, Transient, WalstreamError
 from walstream.formats.placeholder import weight
 from walstream.lsn import show
 from walstream.op import MessageOp, ReplicationOp, Table
@@ -143,8 +143,8 @@ class HandlerSink(FrontSink):
             # at once: who lets rows in beside the stream hears here what refuses one
             try:
                 self._handle()
-            except HistoryError:
-                if self._failing is op:
+            except WalstreamError as error:
+                if error.retryable or self._failing is op:
                     raise
                 return False  # of another, which `ready` meets again
         return self._has_room
@@ -206,8 +206,8 @@ class HandlerSink(FrontSink):
                 raise outs
             else:
                 self._send(op, transaction, outs)
-        except HistoryError:
-            if waiting.is_old:
+        except WalstreamError as error:
+            if waiting.is_old and not error.retryable:
                 self._forget(waiting)
             raise
         self._forget(waiting)

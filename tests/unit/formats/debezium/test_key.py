@@ -98,7 +98,7 @@ def test_a_text_of_another_type_is_refused_as_in_a_row() -> None:
 
 def test_a_column_without_a_form_can_be_no_key() -> None:
     table = Table("s", "t", ("l",), (0,), (628,))
-    with pytest.raises(WalstreamError, match=r"'l' of the key of table 's\.t'"):
+    with pytest.raises(HistoryError, match=r"'l' of the key of table 's\.t'"):
         key(table)
     assert key(table, DebeziumOptions("app", unknown=True)) is not None
 

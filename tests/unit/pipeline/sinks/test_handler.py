@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from walstream.errors import ConfigError, HistoryError, Transient
+from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.op import Kind, MessageOp, ReplicationOp, Table
 from walstream.pipeline.ledger import Ledger, Transaction
 from walstream.pipeline.sinks.handler import Batching, HandlerSink
@@ -35,6 +35,7 @@ class Target:
         self.closed = False
         self.flushed = False
         self.refused = ""
+        self.error: WalstreamError = HistoryError("too large")
 
     def ready(self) -> bool:
         return self.room
@@ -48,7 +49,7 @@ class Target:
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         value = (op.new or ())[1]
         if value == self.refused:
-            raise HistoryError("too large")
+            raise self.error
         self.sent.append(value)
         transaction.undelivered += 1
         return False
@@ -394,6 +395,31 @@ def test_a_row_beside_the_stream_is_not_blamed_for_an_op_that_is_refused() -> No
     with pytest.raises(HistoryError):
         alone.sink.send(row, alone.transaction)
     assert alone.transaction.undelivered == 0
+
+
+@pytest.mark.parametrize("name", ["row", "large"])
+def test_a_row_that_is_refused_by_a_defect_is_forgotten_alone(name: str) -> None:
+    rig = Rig()
+    rig.target.error = WalstreamError("a value does not fit the column's type")
+    rig.target.refused = name
+    row = ReplicationOp(Kind.INSERT, TABLE, 8, 0, new=["1", "row"], snapshot=True)
+    if name == "large":
+        rig.send("large")
+        assert not rig.sink.send(row, rig.transaction)
+    else:
+        with pytest.raises(WalstreamError):
+            rig.sink.send(row, rig.transaction)
+    assert rig.transaction.undelivered == (2 if name == "large" else 0)
+
+
+def test_a_row_that_may_go_later_is_kept() -> None:
+    rig = Rig()
+    rig.target.error = Transient("not now")
+    rig.target.refused = "row"
+    row = ReplicationOp(Kind.INSERT, TABLE, 8, 0, new=["1", "row"], snapshot=True)
+    with pytest.raises(Transient):
+        rig.sink.send(row, rig.transaction)
+    assert rig.transaction.undelivered == 1
 
 
 @pytest.mark.parametrize("committed_after", [0, 1, 2, 3])

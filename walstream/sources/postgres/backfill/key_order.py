@@ -15,6 +15,8 @@ from walstream.sources.postgres.backfill.publication_filter import Connection
 from walstream.sources.postgres.backfill.table import ReadableRelation
 
 # The index whose columns identify a row in the stream, in the order it is searched by.
+# One that is not a btree (GiST, for WITHOUT OVERLAPS) has no order, and other numbers
+# for its operators: then the order is the type's own.
 _KEY: Final = """
 SELECT n.nspname, c.relname, ARRAY(
     SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
@@ -37,13 +39,13 @@ SELECT n.nspname, c.relname, ARRAY(
         AND m.amoppurpose = 's' AND m.amopstrategy IN (1, 3, 4, 5)
       JOIN pg_operator r ON r.oid = m.amopopr
       JOIN pg_namespace s ON s.oid = r.oprnamespace
-      WHERE o.oid = i.indclass[place - 1])
+      WHERE o.oid = by.classes[place])
     FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
     WHERE place <= i.indnkeyatts ORDER BY place)),
   ARRAY(
     SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
-    JOIN pg_opclass o ON o.oid = i.indclass[place - 1]
+    JOIN pg_opclass o ON o.oid = by.classes[place]
     JOIN pg_type t ON t.oid = o.opcintype AND t.typtype = 'p'
     WHERE place <= i.indnkeyatts AND EXISTS (SELECT FROM pg_cast x
       WHERE x.castcontext = 'i' AND x.castsource IN (
@@ -53,12 +55,23 @@ SELECT n.nspname, c.relname, ARRAY(
           WHERE d.typtype = 'd')
         SELECT type FROM base))),
   ARRAY(
-    SELECT concat_ws(' ', a.attnum, a.atttypid, i.indclass[place - 1],
+    SELECT concat_ws(' ', a.attnum, a.atttypid, by.classes[place],
       i.indcollation[place - 1],
       pg_collation_actual_version(nullif(i.indcollation[place - 1], 0)))
     FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
-    WHERE place <= i.indnkeyatts ORDER BY place)
+    WHERE place <= i.indnkeyatts ORDER BY place),
+  to_jsonb(ARRAY(
+    SELECT (WITH RECURSIVE base (type) AS (
+        SELECT a.atttypid UNION ALL
+        SELECT d.typbasetype FROM pg_type d JOIN base ON d.oid = base.type
+        WHERE d.typtype = 'd')
+      SELECT json_build_array(s.nspname, t.typname) FROM base
+      JOIN pg_type t ON t.oid = base.type AND t.typtype = 'c'
+      JOIN pg_namespace s ON s.oid = t.typnamespace)
+    FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
+    WHERE place <= i.indnkeyatts ORDER BY place))
 FROM unnest(%s::text[], %s::text[]) AS wanted (schema, name)
 JOIN pg_namespace n ON n.nspname = wanted.schema
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
@@ -66,6 +79,14 @@ LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisvalid
   AND CASE c.relreplident WHEN 'i' THEN i.indisreplident AND i.indimmediate
     WHEN 'd' THEN i.indisprimary AND i.indimmediate
     WHEN 'f' THEN i.indisprimary ELSE false END
+LEFT JOIN LATERAL (SELECT ARRAY(
+  SELECT CASE o.opcmethod WHEN m.btree THEN o.oid ELSE
+    (SELECT b.oid FROM pg_opclass b WHERE b.opcdefault AND b.opcmethod = m.btree
+      AND b.opcintype = o.opcintype) END
+  FROM unnest(i.indclass::oid[]) WITH ORDINALITY AS k (class, place)
+  JOIN pg_opclass o ON o.oid = k.class
+  CROSS JOIN (SELECT oid FROM pg_am WHERE amname = 'btree') AS m (btree)
+  ORDER BY k.place)) AS by (classes) ON true
 WHERE c.relkind IN ('r', 'p')
 """
 
@@ -89,6 +110,7 @@ class Keyed:
     collations: tuple[tuple[str, str] | None, ...]  # where not the columns' own
     operators: tuple[Operators, ...]  # of the index
     order: tuple[str, ...]  # what decides of two of its values which is first
+    composites: tuple[tuple[str, str] | None, ...]  # the type, where it is composite
 
 
 def find(connection: Connection, name: str) -> Keyed:
@@ -96,13 +118,20 @@ def find(connection: Connection, name: str) -> Keyed:
     row: Any = connection.execute(_KEY, _places(name)).fetchone()
     if row is None:
         raise ConfigError(f"there is no table {name!r}")
-    schema, bare, key, collations, operators, led_astray, order = row
+    schema, bare, key, collations, operators, led_astray, order, composites = row
     if not key:
         raise ConfigError(
             f"table {name!r} has no row key: its existing rows cannot be sent while "
             "the source streams",
             hint="give it a primary key or a replica identity; or start from scratch, "
             "with all rows: walstream positions reset SOURCE, then run",
+        )
+    if unordered := [c for c, by in zip(key, operators, strict=True) if by is None]:
+        raise ConfigError(
+            f"the type of {', '.join(unordered)}, of the key of table {name!r}, has no "
+            "order: its existing rows cannot be sent while the source streams",
+            hint="give the table another replica identity; or start from scratch, with "
+            "all rows: walstream positions reset SOURCE, then run",
         )
     if led_astray:
         raise ConfigError(
@@ -118,6 +147,7 @@ def find(connection: Connection, name: str) -> Keyed:
         tuple(tuple(one) if one else None for one in collations),
         tuple(Operators(*one) for one in operators),
         tuple(order),
+        tuple(tuple(one) if one else None for one in composites),
     )
 
 
@@ -145,7 +175,13 @@ def statement(
         )
         for column, collation in zip(keyed.key, keyed.collations, strict=True)
     ]
-    wanted = [] if after is None else [_behind(key, keyed.operators, after)]
+    wanted = []
+    if after is not None:
+        bounds = [
+            _bound(text, composite)
+            for text, composite in zip(after, keyed.composites, strict=True)
+        ]
+        wanted.append(_behind(key, keyed.operators, bounds))
     if relation.row_filter:
         # as the server itself printed it
         wanted.append(sql.SQL("({})").format(sql.SQL(relation.row_filter)))
@@ -164,17 +200,23 @@ def statement(
     )
 
 
+def _bound(text: str, composite: tuple[str, str] | None) -> sql.Composable:
+    """Write a value; one of a composite type with its type, which it needs."""
+    if composite is None:
+        return sql.Literal(text)
+    return sql.SQL("{}::{}").format(sql.Literal(text), sql.Identifier(*composite))
+
+
 def _behind(
     key: Sequence[sql.Composable],
     operators: Sequence[Operators],
-    after: tuple[str, ...],
+    bounds: Sequence[sql.Composable],
 ) -> sql.Composed:
     """Compare a key with what comes before it.
 
     Rows are compared by one operator. Columns that have several, as int4 and an
     extension's type, are taken one by one; the index is searched by the first then.
     """
-    bounds = [sql.Literal(text) for text in after]
     if len(set(operators)) == 1:
         columns, values = (sql.SQL(", ").join(each) for each in (key, bounds))
         greater = sql.SQL(f" {operators[0].greater} ")
