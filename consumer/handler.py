@@ -116,8 +116,8 @@ def beginning(app: object) -> Callable[[], object]:
 
 def isolation_of(app: object) -> IsolationLevel | None:
     """Return the level that an application's transactions need; None: any."""
-    level: IsolationLevel | None = getattr(app, "isolation_level", None)
-    return level
+    level = getattr(app, "isolation_level", None)
+    return level if isinstance(level, IsolationLevel) else None
 
 
 def basic_handler(

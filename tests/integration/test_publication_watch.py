@@ -921,3 +921,41 @@ def test_a_table_that_an_event_trigger_keeps_out_stops_no_other(
     walstream.start().streaming()
     database.execute("INSERT INTO late VALUES (1)")
     assert reader.count(2)[1].op.table.name == "late"
+
+
+KEPT_OUT = """
+CREATE FUNCTION kept_out() RETURNS event_trigger LANGUAGE plpgsql AS
+  $$BEGIN IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands())
+    THEN RAISE EXCEPTION 'not by you'; END IF; END$$;
+CREATE EVENT TRIGGER kept_out ON ddl_command_end WHEN TAG IN ('ALTER PUBLICATION')
+  EXECUTE FUNCTION kept_out()
+"""
+
+
+def test_a_table_that_may_not_be_added_leaves_its_publication_neither(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """One that lost its key moves to the publication for inserts, or stays."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    walstream = runs(database.dsn).start().streaming()
+    assert walstream.terminate() == 0
+    database.execute(f"ALTER TABLE t DROP CONSTRAINT t_pkey; {KEPT_OUT}")
+    walstream.start().streaming()
+    walstream.until("not by you")
+    database.execute("INSERT INTO t VALUES (1)")
+    assert [record.new for record in reader.count(1)] == [{"id": "1"}]
+
+
+def test_a_source_that_names_another_publication_stops(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """Its slot goes on with the former one, which nobody would keep as it is wanted."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    walstream = runs(database.dsn).start().streaming()
+    assert walstream.terminate() == 0
+    walstream.source = {**walstream.source, "publication": "another"}
+    walstream.start().ends_with(3, "streams by the publication 'walstream'", "reset")
+    walstream.source = {**walstream.source, "publication": "walstream"}
+    walstream.start().streaming()
+    database.execute("INSERT INTO t VALUES (1)")
+    reader.count(1)

@@ -128,8 +128,8 @@ def test_what_a_publication_has_beside_the_patterns_is_named(
     wanted = ["public.users", "public.root", "public.audit*", "public.notes"]
     tables: dict[str, Any] = {"tables": wanted}
     walstream = made(**tables).start().streaming()
-    (said,) = walstream.said("although `tables` does not name it")
-    assert said["table"] == "public.pay"
+    (said,) = walstream.said("although `tables` does not name them: public.pay")
+    assert said["publication"] == "walstream"
     database.execute("INSERT INTO pay VALUES (1)")
     reader.until(lambda records: rows(records, "pay") == [{"id": "1"}])
     found = look(database.dsn, **tables)

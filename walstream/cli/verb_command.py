@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from walstream.errors import ConfigError
 
+_MAY_BE_EMPTY: Final = frozenset({"key"})  # of a record, for `tail`
 _RENAMED: Final = {"--schema": "--json-schema"}
 
 
@@ -101,6 +102,8 @@ def check_values(command: Any, ctx: Any, args: list[str]) -> None:
         return
     given, _, _ = command.make_parser(ctx).parse_args(args=[*args])
     for parameter in command.params:
+        if parameter.name in _MAY_BE_EMPTY:
+            continue
         value = given.get(parameter.name)
         if value == "" or (isinstance(value, (list, tuple)) and "" in value):
             option = parameter.param_type_name == "option"

@@ -188,7 +188,9 @@ def check_publications(
                 ("sources", second, "publication"),
                 f'"{other.publication}" is the publication of sources.{first} of the '
                 "same database too, which names other `tables`, `exclude` or "
-                "`columns`: each would get the tables of both. Give it another name",
+                "`columns`: each would get the tables of both. Give it another name; "
+                "if it has streamed already, then: walstream positions reset "
+                f"{second}, since a slot does not read a publication that is newer",
             )
 
 

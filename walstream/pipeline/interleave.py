@@ -83,7 +83,7 @@ class Interleave:
             while self._ops and room:
                 room = self._fanout.put(self._ops.popleft())
         except WalstreamError as error:
-            if error.retryable:
+            if error.retryable or error.renewable:
                 raise
             self.abandon()
             beside.refused(error)

@@ -7,7 +7,14 @@ added, tables that lost their replica identity are moved where they do no harm.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from walstream.errors import ConfigError, PermissionLacking, Repair, WalstreamError
+from walstream.errors import (
+    RESET,
+    ConfigError,
+    PermissionLacking,
+    PublicationLost,
+    Repair,
+    WalstreamError,
+)
 from walstream.pipeline.state_document import Entries
 from walstream.postgres import (
     catalog,
@@ -237,8 +244,21 @@ class Capture:
         self.extend(connection, facts)
 
     def recall(self, remembered: Mapping[str, StoredPublication] | None) -> None:
-        """Take up what was stored; without it nobody knows what was missed."""
+        """Take up what was stored; without it nobody knows what was missed.
+
+        Raise PublicationLost where it is of another publication: the slot goes on
+        with that one, and nobody would keep it as `tables` wants.
+        """
         self.watch.recall(remembered)
+        if self.name not in self.watch.names:
+            former = ", ".join(map(repr, self.read))
+            raise PublicationLost(
+                f"the source streams by the publication {former}, and its configuration"
+                f" names {self.name!r}",
+                hint="give `publication` its former name; if the change is meant, reset"
+                " the source: a slot does not read a publication that is newer",
+                repair=RESET,
+            )
 
     def check(self, connection: Connection) -> None:
         """Raise PublicationLost when one is gone or no longer what it was."""

@@ -11,6 +11,7 @@ from walstream.postgres.publication_steps import unwanted
 from walstream.postgres.selection import Selection
 from walstream.postgres.table_pattern import WHY, unmatched
 from walstream.postgres.warning_once import WarningOnce
+from walstream.telemetry.human import few
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,13 @@ class CaptureWarnings:
         self, found: Sequence[Publication], facts: Mapping[str, TableFacts]
     ) -> None:
         """Log tables that are sent although `tables` does not name them."""
-        for name in unwanted(self.wanted, found, facts):
+        if names := unwanted(self.wanted, found, facts):
             self.teller.warn(
-                name,
-                "table is sent, although `tables` does not name it: the publication "
-                "has it",
-                hint="name it in `tables`; or take it out of the publication "
-                f"{found[0].name}; or set another `publication` and let walstream "
-                "create it",
+                found[0].name,
+                f"tables are sent, although `tables` does not name them: {few(names)}",
+                hint="name them in `tables`; or take them out of the publication; or "
+                "set another `publication`, and reset the source: walstream creates it",
+                kind="publication",
             )
 
     def of_generated(self, found: Sequence[Publication]) -> None:

@@ -10,15 +10,15 @@ import re
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import psycopg
 from psycopg import pq
-from psycopg.abc import PQGenConn
-from psycopg.errors import finish_pgconn
-from psycopg.pq.abc import PGconn
-from psycopg.pq.misc import find_libpq_full_path
 from psycopg.waiting import Wait
+
+if TYPE_CHECKING:
+    from psycopg.abc import PQGenConn
+    from psycopg.pq.abc import PGconn
 
 _DEFAULT: Final = 1  # PGVerbosity
 _VERBOSE: Final = 2
@@ -41,7 +41,7 @@ class VerboseConnection(psycopg.Connection[tuple[Any, ...]]):
     """
 
     @classmethod
-    def _connect_gen(cls, conninfo: str = "", **more: Any) -> PQGenConn[Self]:
+    def _connect_gen(cls, conninfo: str = "", **more: Any) -> "PQGenConn[Self]":
         # psycopg 3.3.0 says more: the timeout
         if more or (set_verbosity := _setter()) is None:
             return (yield from super()._connect_gen(conninfo, **more))
@@ -51,12 +51,15 @@ class VerboseConnection(psycopg.Connection[tuple[Any, ...]]):
 @cache
 def _setter() -> Setter | None:
     """Return PQsetErrorVerbosity; None where this libpq does not show it."""
-    file = sys.modules[pq.PGconn.__module__].__file__ or ""
-    # the extension's handle finds the libpq that it was linked with
-    library = find_libpq_full_path() if file.endswith(".py") else file
     try:
+        # a name that a later psycopg may not have
+        from psycopg.pq.misc import find_libpq_full_path  # noqa: PLC0415
+
+        file = sys.modules[pq.PGconn.__module__].__file__ or ""
+        # the extension's handle finds the libpq that it was linked with
+        library = find_libpq_full_path() if file.endswith(".py") else file
         found = ctypes.CDLL(library).PQsetErrorVerbosity
-    except (OSError, AttributeError):
+    except (ImportError, KeyError, OSError, AttributeError):
         return None
     found.argtypes = [ctypes.c_void_p, ctypes.c_int]
     found.restype = ctypes.c_int
@@ -64,7 +67,7 @@ def _setter() -> Setter | None:
     return setter
 
 
-def _begin(conninfo: str, set_verbosity: Setter) -> PQGenConn[PGconn]:
+def _begin(conninfo: str, set_verbosity: Setter) -> "PQGenConn[PGconn]":
     """Connect as psycopg does (its generators.py), but for the verbosity."""
     connection: Any = pq.PGconn.connect_start(conninfo.encode())
     set_verbosity(connection.pgconn_ptr, _VERBOSE)
@@ -80,7 +83,8 @@ def _begin(conninfo: str, set_verbosity: Setter) -> PQGenConn[PGconn]:
         reading = status == pq.PollingStatus.READING
         while not (yield connection.socket, Wait.R if reading else Wait.W):
             pass
+    finished = getattr(psycopg.errors, "finish_pgconn", lambda failed: failed)
     raise psycopg.OperationalError(
         f"connection failed: {connection.get_error_message('utf-8')}",
-        pgconn=finish_pgconn(connection),
+        pgconn=finished(connection),
     )

@@ -123,7 +123,8 @@ class Alteration:
             left = self._remove(change)
             added = [one for one in change.tables if self._add(change, one)]
             # a table gets another list only where it was, and never loses its place
-            whole = not change.relists or left == len(added) == len(change.tables)
+            whole = not (change.relists or _stranded(change, added))
+            whole = whole or left == len(added) == len(change.tables)
             after = self._after(change, added) if whole else None
             if after is None:
                 raise psycopg.Rollback(transaction)
@@ -250,6 +251,13 @@ class Alteration:
             hint=error.hint,
             repair=Repair(sql="\n".join(sql)),
         )
+
+
+def _stranded(change: PublicationChange, added: Iterable[TableFacts]) -> set[str]:
+    """Name tables that were to move, and that would be in no publication."""
+    moves = {one.full_name for one in change.leaving}
+    moves &= {one.full_name for one in change.tables}
+    return moves - {one.full_name for one in added}
 
 
 def _without(

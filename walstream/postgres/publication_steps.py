@@ -41,14 +41,15 @@ def unwanted(
     A partition goes with its root.
     """
     there = list(found)
-    return {
+    more = {
         name: table
         for name, table in sorted(tables.items())
         if table.persistence == "p"
-        and any(made.holds(table) for made in there)
         and not (wanted.wants(name) or wanted.excludes(name))
         and not (table.root is not None and wanted.wants(table.root))
+        and any(made.holds(table) for made in there)
     }
+    return {name: table for name, table in more.items() if table.root not in more}
 
 
 def relistings(

@@ -13,7 +13,7 @@ MISSING_FILE: Final = "58P01"
 """SQLSTATE undefined_file."""
 _WORDS: Final = {
     "42704": re.compile('replication slot ".*" does not exist'),
-    "55000": re.compile("can no longer .* replication slot"),
+    "55000": re.compile("(can no longer|cannot read from) .*replication slot"),
     MISSING_FILE: re.compile("requested WAL segment .* has already been removed"),
 }
 # names of the server's source are not translated

@@ -14,6 +14,7 @@ from walstream.lsn import Lsn, show
 from walstream.postgres.connection import without_values
 
 _DATA: Final = "22"  # class of SQLSTATE
+_PARAMETER: Final = "22023"  # also of a setting, as synchronized_standby_slots
 _NO_UTF8: Final = {"22021", "22P05"}
 _ADVICE: Final = (
     "no reader of this slot can get past it. {}, or exclude the row's table or column "
@@ -29,7 +30,8 @@ def is_unreadable(error: psycopg.Error) -> bool:
 
     This holds behind the stream's begin only: before, it is a parameter's value.
     """
-    return (error.sqlstate or "").startswith(_DATA)
+    state = error.sqlstate or ""
+    return state.startswith(_DATA) and state != _PARAMETER
 
 
 def stop(error: psycopg.Error, received: Lsn) -> HistoryError:

@@ -1,6 +1,7 @@
 """Help shows no types, fits 80 columns, and an old flag works with a notice."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -75,6 +76,13 @@ def test_an_empty_value_is_refused_by_its_name(words: list[str], name: str) -> N
         f"{name} is empty",
         "  give it a value, or leave it out",
     ]
+
+
+def test_the_key_of_records_may_be_empty(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.toml")
+    done = CliRunner().invoke(app, ["tail", "t", "--key", "", "-c", missing])
+    assert isinstance(done.exception, ConfigError)
+    assert missing in str(done.exception)
 
 
 def test_an_empty_variable_and_a_word_that_ends_like_one_are_no_empty_value() -> None:

@@ -2,9 +2,11 @@
 
 import functools
 from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from psycopg import IsolationLevel
 
 from consumer.handler import (
     Fatal,
@@ -18,6 +20,7 @@ from consumer.handler import (
     finished,
     idempotent_batch_handler,
     idempotent_handler,
+    isolation_of,
     refuse_coroutine,
     unfinished,
 )
@@ -158,3 +161,10 @@ def test_a_pipeline_without_a_use_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     check_pipeline(Application(), pipeline=False)
     with pytest.raises(ValueError, match="libpq"):
         check_pipeline(Application(), pipeline=True)
+
+
+def test_a_level_is_psycopgs_own_and_no_other_attribute_of_that_name() -> None:
+    level = IsolationLevel.REPEATABLE_READ
+    assert isolation_of(SimpleNamespace(isolation_level=level)) is level
+    assert isolation_of(SimpleNamespace(isolation_level="autonomous")) is None
+    assert isolation_of(print) is None

@@ -24,6 +24,7 @@ REMOVED = "requested WAL segment 000000010000000000000002 has already been remov
         ("42704", 'type "t" does not exist', "parse_type.c", False),
         ("55000", 'can no longer get changes from replication slot "s"', "", True),
         ("55000", 'can no longer access replication slot "s"', "slot.c", True),
+        ("55000", 'cannot read from logical replication slot "s"', "", True),
         ("55000", "logical decoding requires wal_level >= logical", "logical.c", False),
         ("57P01", "terminating connection", "postgres.c", False),
     ],

@@ -14,6 +14,7 @@ from walstream.postgres.unreadable_row import is_unreadable, stop
         ("22021", True),
         ("22012", True),
         ("22003", True),
+        ("22023", False),  # of a setting: a slot that is not there, for one
         ("53200", False),
         ("57P01", False),
         ("58P01", False),

@@ -159,7 +159,7 @@ def _selection(seen: ServerContext) -> Iterator[Finding]:
             tables(more),
             f"sent, although `tables` does not match: {few(more)}",
             f"it is in publication {seen.capture.name!r}: take it out, or set another "
-            "`publication` and let walstream create it",
+            "`publication` and reset the source: walstream creates it",
         )
 
 
