@@ -293,7 +293,7 @@ def test_check_names_a_key_of_a_type_without_a_form(
     found = [one for one in source["findings"] if one["code"] == "key-form"]
     assert [one["subject"] for one in found] == ["table public.k"]
     assert "column 'p' of the key" in found[0]["what"]
-    assert source["exit_code"] == 1
+    assert source["exit_code"] == 3
     assert "key-form" not in str(checked(run(unknown=True)))
 
 

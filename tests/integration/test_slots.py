@@ -116,6 +116,7 @@ def configured(folder: Path, **sources: tuple[str, str]) -> Path:
                 "kind": "postgres",
                 "dsn": dsn,
                 "slot": slot,
+                "publication": name,
                 "backfill": "never",
                 "tables": [f"{name}.*"],
                 "sinks": ["kafka"],
