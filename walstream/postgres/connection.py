@@ -203,7 +203,7 @@ def translate(error: psycopg.Error, doing: str) -> WalstreamError:
         states, words = refusal(str(error))
         text = _one_line(words)
         if (tried := error.pgconn) is None:
-            return refused(doing, text)
+            return refused(doing, text, states=states)
         role, database = tried.user.decode(), tried.db.decode()
         return refused(doing, text, role, database, states)
     text = _one_line(without_values(error) or _hidden(error, str(error)))

@@ -6,6 +6,7 @@ psycopg has no call: libpq's own is made, in the very library that psycopg loade
 """
 
 import ctypes
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import psycopg
 from psycopg import pq
 from psycopg.waiting import Wait
+
+from walstream.telemetry import runtime
 
 if TYPE_CHECKING:
     from psycopg.abc import PQGenConn
@@ -41,11 +44,12 @@ class VerboseConnection(psycopg.Connection[tuple[Any, ...]]):
     """
 
     @classmethod
-    def _connect_gen(cls, conninfo: str = "", **more: Any) -> "PQGenConn[Self]":
-        # psycopg 3.3.0 says more: the timeout
-        if more or (set_verbosity := _setter()) is None:
+    def _connect_gen(cls, conninfo: str = "", **more: float) -> "PQGenConn[Self]":
+        if more.keys() - {"timeout"} or (set_verbosity := _setter()) is None:
             return (yield from super()._connect_gen(conninfo, **more))
-        return cls((yield from _begin(conninfo, set_verbosity)))
+        # psycopg 3.3.0 has its generator look at the time
+        timeout_s = more.get("timeout") or math.inf
+        return cls((yield from _begin(conninfo, set_verbosity, timeout_s)))
 
 
 @cache
@@ -67,8 +71,11 @@ def _setter() -> Setter | None:
     return setter
 
 
-def _begin(conninfo: str, set_verbosity: Setter) -> "PQGenConn[PGconn]":
+def _begin(
+    conninfo: str, set_verbosity: Setter, timeout_s: float
+) -> "PQGenConn[PGconn]":
     """Connect as psycopg does (its generators.py), but for the verbosity."""
+    deadline = runtime.monotonic() + timeout_s
     connection: Any = pq.PGconn.connect_start(conninfo.encode())
     set_verbosity(connection.pgconn_ptr, _VERBOSE)
     while connection.status != pq.ConnStatus.BAD:
@@ -82,7 +89,8 @@ def _begin(conninfo: str, set_verbosity: Setter) -> "PQGenConn[PGconn]":
             break
         reading = status == pq.PollingStatus.READING
         while not (yield connection.socket, Wait.R if reading else Wait.W):
-            pass
+            if runtime.monotonic() > deadline:
+                raise psycopg.errors.ConnectionTimeout("connection timeout expired")
     finished = getattr(psycopg.errors, "finish_pgconn", lambda failed: failed)
     raise psycopg.OperationalError(
         f"connection failed: {connection.get_error_message('utf-8')}",
