@@ -46,7 +46,6 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
          WHERE l.oid = t.typarray AND t.typdelim = ','),
        c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relhassubclass
          AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid)
-         AND NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'timescaledb')
          AND (SELECT count(*) FROM pg_index i
                WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) = 1,
        c.relkind = 'r' AND NOT c.relhasrules
@@ -279,6 +278,7 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
         referenced=found[0][8],
         deferred=found[0][9],
         plain=found[0][11]
+        and found[0][12]
         and bool(names)
         and not respelt
         and len(arrays) == len(columns),

@@ -123,8 +123,10 @@ class Alteration:
             left = self._remove(change)
             added = [one for one in change.tables if self._add(change, one)]
             # a table gets another list only where it was, and never loses its place
-            whole = not (change.relists or _stranded(change, added))
-            whole = whole or left == len(added) == len(change.tables)
+            if change.relists:
+                whole = left == len(added) == len(change.tables)
+            else:
+                whole = not _stranded(change, added)
             after = self._after(change, added) if whole else None
             if after is None:
                 raise psycopg.Rollback(transaction)
