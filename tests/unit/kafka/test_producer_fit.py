@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
+from tests.support.servers.mock_kafka import shared_kafka
 from walstream.errors import Restart
 from walstream.kafka.producer_fit import ProducerFit, _topic
 from walstream.kafka.topic import Topic
 from walstream.telemetry.meter import SinkMeter
 
-PRODUCER = {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
 MIB = 1 << 20
 
 
 def fitted(limits: tuple[int, int], **given: Any) -> ProducerFit:
-    fit = ProducerFit("k", SinkMeter(), {**PRODUCER, **given})
+    fit = ProducerFit("k", SinkMeter(), {**shared_kafka(), **given})
     fit.open([], limits).close()
     return fit
 
@@ -35,7 +35,7 @@ def test_a_larger_topic_needs_no_more_than_a_queue_that_holds_its_record() -> No
 
 
 def test_many_topics_share_several_producers() -> None:
-    fit = ProducerFit("k", SinkMeter(), PRODUCER)
+    fit = ProducerFit("k", SinkMeter(), shared_kafka())
     made = fit.open([f"t{number}" for number in range(201)], (MIB, MIB))
     assert made.of("t0") is not made.of("t1")
     assert made.of("t0") is made.of("t0")

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from tests.support.runtime import altered
+from tests.support.servers.mock_kafka import shared_kafka
 from walstream.errors import HistoryError, RecordRefused, Restart
 from walstream.formats.context import Context
 from walstream.kafka.errors import SizeRefused, undelivered
@@ -27,7 +28,6 @@ from walstream.records.encoding import SinkRules
 from walstream.records.producer_record import ProducerRecord
 from walstream.records.router import Router, RoutingRules
 
-PRODUCER = {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
 RULES = SinkRules("main", "event", "murmur2", "send", False, b"1/d/1", Context())
 
 
@@ -53,7 +53,7 @@ class NoTopics:
 
 def opened() -> KafkaSink:
     router = Router("s", RoutingRules({}, "{table}", ""))
-    sink = KafkaSink(RULES, router, cast("Topics", NoTopics()), producer=PRODUCER)
+    sink = KafkaSink(RULES, router, cast("Topics", NoTopics()), producer=shared_kafka())
     assert sink.ready()
     return sink
 
@@ -152,7 +152,7 @@ def test_a_record_of_many_bytes_goes_alone(*, handled: bool) -> None:
     topic.unproven.clear()
     router = Router("s", RoutingRules({}, "{table}", ""))
     room = {"queue.buffering.max.kbytes": 1 << 20}
-    producer = {**PRODUCER, **room}
+    producer = {**shared_kafka(), **room}
     sink = KafkaSink(RULES, router, cast("Topics", topics), producer=producer)
     assert sink.ready()
     table = Table("public", "t", ("id", "v"), (0,))
@@ -174,7 +174,7 @@ def test_a_table_does_not_go_where_records_are_that_are_no_ops() -> None:
     topics = NoTopics()
     topics.known["late"] = Topic("late", "id", 3, 1 << 20)
     router = Router("s", RoutingRules({}, "{table}", ""))
-    sink = KafkaSink(RULES, router, cast("Topics", topics), producer=PRODUCER)
+    sink = KafkaSink(RULES, router, cast("Topics", topics), producer=shared_kafka())
     assert sink.ready()
     other = Table("public", "outbox", ("id",), (0,))
     op = ReplicationOp(Kind.INSERT, other, 7, 1, new=["1"])
@@ -194,7 +194,7 @@ def test_an_op_that_its_topic_does_not_take_stops_or_is_parked() -> None:
         topics.known["parked"] = Topic("parked", "id", 1, 1 << 20)
         router = Router("s", RoutingRules({}, "{table}", ""))
         rules = replace(RULES, parking=parking)
-        sink = KafkaSink(rules, router, cast("Topics", topics), producer=PRODUCER)
+        sink = KafkaSink(rules, router, cast("Topics", topics), producer=shared_kafka())
         sink.ready()
         transaction = Transaction(7)
         if parking:
