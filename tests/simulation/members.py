@@ -14,11 +14,13 @@ import orjson
 
 from consumer import IdempotentConsumer, PostgresMirror
 from consumer.group.assigned_partition import Place
+from tests.simulation import retention
 from tests.simulation.database import AppRow
 from tests.simulation.group import SESSION_S, Coordinator, Log, SimConsumer
 from tests.simulation.host import process_in
 from tests.simulation.kafka import SimCluster
 from tests.simulation.member_ports import Effects, taken_over
+from tests.simulation.retention import Retention
 from tests.simulation.scattered import scattered
 from tests.simulation.target import SimTarget
 from tests.simulation.world import Killed, Process, Violation, World
@@ -75,11 +77,12 @@ class Members:
                 brokers.topics[name] = spread or cluster.topics[name]
         self.coordinator = Coordinator(Log(world, brokers, self._topics))
         self.target = SimTarget(world)
+        self.retention = Retention(self.coordinator.log, self.target, _GROUP)
         self._wanted = wanted
         self._steps = schedule.members
         self.all: list[Member] = []
         self._strikes: dict[str, int] = {}  # after so many calls
-        self._stopping = self._over = False
+        self._stopping = self._ending = self._over = False
         world.nemesis = self._strike
 
     def run(self) -> int:
@@ -142,12 +145,21 @@ class Members:
             try:
                 made.run()
             except Exception as error:  # noqa: BLE001 - none is curable by waiting
-                Violation(f"{member.name} stopped: {error!r}")
+                self._ended(member, error)
             finally:
                 process.dead = True
 
         world.note(f"start {member.name}")
         world.spawn(process, run)
+
+    def _ended(self, member: Member, error: Exception) -> None:
+        """Let the group end where one of it had to stop."""
+        self.world.note(f"{member.name} stopped")
+        if not self.retention.meet(error):
+            Violation(f"{member.name} stopped: {error!r}")
+        elif not self._stopping:
+            self._stopping = True
+            self.world.at(0.0, self._stop)
 
     def _joined(self, client: SimConsumer) -> None:
         for member in self.all:
@@ -238,6 +250,8 @@ class Members:
     # the end
 
     def _rest(self) -> None:
+        if self._stopping:
+            return
         self._strikes.clear()
         self.target.cuts = 0
         self.target.down_until = 0.0
@@ -245,7 +259,7 @@ class Members:
         if not any(one.wanted for one in self.all):
             self._join()
         self.world.watch(
-            lambda: not self._left(),
+            lambda: self._stopping or not self._left(),
             self._stop,
             _LIVE_WITHIN_S,
             lambda: f"the group has not read {self._left()}",
@@ -270,7 +284,9 @@ class Members:
         ]
 
     def _stop(self) -> None:
-        self._stopping = True
+        if self._ending:
+            return
+        self._stopping = self._ending = True
         for one in self.all:
             one.wanted = False
             if one.consumer is not None and not one.process.dead:
@@ -286,7 +302,7 @@ class Members:
         self._over = True
 
     def _check(self) -> None:
-        for table, rows in self._wanted.items():
+        for table, rows in ({} if self.retention.gone else self._wanted).items():
             there = self.target.relation(table).committed()
             found = {
                 key: {name: row.get(name) for name in rows.get(key, row)}
@@ -304,7 +320,9 @@ class Members:
         effects = self.target.relation("effects").committed()
         log = self.coordinator.log
         for place in log.visible:
-            for record in log.records(place):
+            for offset, record in enumerate(log.records(place)):
+                if self.retention.lacks(place, offset):
+                    continue
                 document = orjson.loads(record.value or b"{}")
                 part = -1 if document["op"] == "Truncate" else place.partition
                 name = place.topic, part, document["lsn"], document["seq_id"]
@@ -327,4 +345,5 @@ _STEPS: Final[dict[str, Callable[[Members], None]]] = {
     "crash": lambda them: them.target.crash(),
     "end sessions": Members.end_sessions,
     "Kafka away": Members.away,
+    retention.STEP: lambda them: them.retention.delete(),
 }

@@ -323,6 +323,9 @@ RULES: Final = {
     "a mirror is emptied as its table is": Rule(
         (group_rules.truncations_passed,), part="members"
     ),
+    "a group stops where unread records were deleted": Rule(
+        (group_rules.deleted_passed_over,), frozenset(("retention",)), part="members"
+    ),
     "a relay stores an offset when every sink has what is below": Rule(
         (relay_rules.stored_before_delivered,), part="relays"
     ),

@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-from tests.simulation import instance_steps, members, polling, relay_steps
+from tests.simulation import instance_steps, members, polling, relay_steps, retention
 from tests.simulation.ddl import DDL
 from tests.simulation.faults import APART, EDITS, FAULTS, TRANSACTION_FAULTS
 
@@ -17,6 +17,7 @@ _IN_BACKFILL: Final = (60, 160)  # about after so many calls it goes on
 _POLLED: Final = 0.1
 _SEVERAL: Final = 0.1  # of one source
 _READ: Final = 0.03  # by a consumer group
+_RETAINED: Final = 0.3  # share of those groups under which records are deleted
 _APART: Final = 0.05  # share with a fault that is drawn apart
 _TRANSACTIONAL: Final = 0.15
 # another limit of a topic, or another history, may be other records
@@ -99,7 +100,7 @@ class Schedule:
             rows,
             _drawn(draw, _POLLED, (3.0, 20.0, 100.0), polling.STEPS),
             _drawn(draw, _SEVERAL, (3.0, 30.0, 200.0), instance_steps.STEPS),
-            _drawn(draw, _READ, (0.5, 3.0, 20.0), members.STEPS),
+            _retained(seed, _drawn(draw, _READ, (0.5, 3.0, 20.0), members.STEPS)),
             _drawn(draw, _READ, (0.5, 10.0, 60.0), relay_steps.DRAWN),
             transactions,
         )
@@ -145,6 +146,16 @@ def _transactions(seed: int, span: float) -> list[tuple[float, str]]:
         for _ in range(draw.choice((0, 1, 3)))
     ]
     return [(0.0, "transactional"), *sorted(steps)]
+
+
+def _retained(seed: int, steps: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Draw where records are deleted under a group: apart, so that other seeds stay."""
+    draw = random.Random(f"retention {seed}")  # noqa: S311 - repeatable on purpose
+    if not steps or draw.random() >= _RETAINED:
+        return steps
+    count, span = draw.choice((1, 1, 3)), steps[-1][0]
+    deleted = [(round(draw.uniform(0, span), 4), retention.STEP) for _ in range(count)]
+    return sorted(steps + deleted)
 
 
 def _drawn(

@@ -8,6 +8,7 @@ import pytest
 from tests.simulation.consumer import SimGroup
 from tests.simulation.installation import installed
 from tests.simulation.members import Members
+from tests.simulation.retention import STEP
 from tests.simulation.rules import taken_out
 from tests.simulation.run import run
 from tests.simulation.schedule import Schedule
@@ -46,6 +47,26 @@ def test_members_lose_partitions_and_sessions(
     assert sum(one.coordinator.lost for one in groups) > _TRIED // 2
     assert sum(one.target.ended for one in groups)
     assert sum(one.target.lost_answers for one in groups)
+
+
+def test_a_group_stops_where_unread_records_are_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups: list[Members] = []
+    real = Members.run
+
+    def noted(self: Members) -> int:
+        groups.append(self)
+        return real(self)
+
+    monkeypatch.setattr(Members, "run", noted)
+    tried = (one for one in _schedules() if STEP in {what for _, what in one.members})
+    for schedule in islice(tried, _TRIED * 3):
+        assert not run(schedule).violation
+    stops = [one for one in groups if one.retention.stops]
+    others = [one for one in groups if not one.retention.gone]
+    assert {one.mirrors for one in stops} == {True, False}
+    assert any(one.coordinator.log.low for one in others)  # all of it had been read
 
 
 @pytest.mark.parametrize(
