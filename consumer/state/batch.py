@@ -108,7 +108,7 @@ class Batch:
         """Arrive at a Truncate; handle it or pass, when the others have arrived."""
         with self._transaction(tx) as xid:
             turn = barrier.arrive(tx)
-            if turn in (Turn.WAIT, Turn.BUSY):
+            if turn in (Turn.WAIT, Turn.BUSY, Turn.BEHIND):
                 return BatchOutcome(known.now, complete=False, turn=turn)
             outcome = reached(plan, known.now, 1)
             outcome.turn = turn

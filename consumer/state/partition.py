@@ -15,7 +15,6 @@ from confluent_kafka import Message
 from consumer.decoder import Decoder
 from consumer.error_text import blamed, handler_failed, shown
 from consumer.errors import (
-    BarrierTimeout,
     ConsumerStopped,
     HandlerFailed,
     SchemasAway,
@@ -244,9 +243,11 @@ class IdempotentWork:
         crossings.wait(barrier.name, self._lane)
         outcome = self._batch.run_barrier(session.tx, plan, session.known, barrier)
         if outcome.turn is Turn.WAIT:
-            self._wait(op, barrier.missing)
+            self._wait(op, barrier)
         elif outcome.turn is Turn.BUSY:
             raise Pause(_BUSY_POLL_S)
+        elif outcome.turn is Turn.BEHIND:
+            raise barrier.begun_behind(op)
         crossings.run(barrier.name, self._lane)
         return outcome
 
@@ -260,19 +261,12 @@ class IdempotentWork:
             for op in scattered:
                 op.topic_partitions = count
 
-    def _wait(self, op: Op, missing: list[int]) -> NoReturn:
+    def _wait(self, op: Op, barrier: Barrier) -> NoReturn:
         now = runtime.monotonic()
         if self._waiting[0] != op.record.offset:
             self._waiting = (op.record.offset, now)
         if now - self._waiting[1] > self._options.barrier_s:
-            raise blamed(
-                BarrierTimeout(
-                    f"waited {self._options.barrier_s:g} s at {shown(op)}: these"
-                    f" partitions of the topic have not reached it: {missing}",
-                    hint="make sure that members of the group read them, then restart",
-                ),
-                op,
-            )
+            raise barrier.timeout(op, self._options.barrier_s)
         poll_s = max(_BARRIER_POLL_S, _BARRIER_POLL_OF_EACH_S * self._lane.others)
         raise Pause(min(poll_s, self._options.barrier_s))
 

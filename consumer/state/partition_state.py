@@ -13,7 +13,7 @@ from typing import Any, Final
 import psycopg
 
 from consumer.group.assigned_partition import Place
-from consumer.pg_catalog import BELOW, IS, MINUS, unnest
+from consumer.pg_catalog import ABOVE, BELOW, IS, MINUS, unnest
 from consumer.state.advisory_lock import lock_key
 from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk, bygone
 from consumer.state.schema import Tables
@@ -35,9 +35,10 @@ _INSERT: Final = (
     f" VALUES (%s, %s, %s, %s, '0', '0', CASE WHEN {_IS_BEGUN} THEN 0 END)"
     " ON CONFLICT DO NOTHING"
 )
+BEGUN_LATE: Final = 0  # as LSN and seq_id of a barrier, which no Truncate has
 # in a statement of its own, which nobody can leave open: two members do the same rows
 # in the same order, and the later one finds them begun
-_BEGIN: Final = (
+_FIRST_ROWS: Final = (
     "INSERT INTO {state} AS kept"  # noqa: S608 - constants
     " (id, group_id, topic, partition, lsn, seq_id, next_offset, topic_id)"
     " SELECT one.id, %s::pg_catalog.text, %s::pg_catalog.text, one.partition,"
@@ -49,6 +50,13 @@ _BEGIN: Final = (
     " SET next_offset = EXCLUDED.next_offset,"
     " topic_id = coalesce(kept.topic_id, EXCLUDED.topic_id)"
     " WHERE kept.next_offset IS NULL"
+)
+_BEGIN: Final = (
+    f"WITH begun AS ({_FIRST_ROWS}"  # noqa: S608 - constants
+    " RETURNING group_id, topic, partition, next_offset, lsn)"
+    " INSERT INTO {barrier} (group_id, topic, lsn, seq_id, source, partition)"
+    f" SELECT group_id, topic, '{BEGUN_LATE}', '{BEGUN_LATE}', '', partition"
+    f" FROM begun WHERE next_offset {ABOVE} 0 AND lsn {IS} '0' ON CONFLICT DO NOTHING"
 )
 _READ: Final = (
     "SELECT id, lsn, seq_id, next_offset, topic_id, source"  # noqa: S608 - constants
@@ -195,6 +203,8 @@ class PartitionState:
 
         `firsts` are offsets by partition, asked before. Where the topic is begun it is
         done for this partition alone, if its row has no offset: of an earlier version.
+        Which of them do not begin with their first record is kept: a Truncate that is
+        still in another partition may be deleted there.
         """
         parts = sorted(firsts)
         values = (

@@ -3,6 +3,10 @@
 Its record is in every partition of the topic. Each partition notes its arrival and
 waits; the last one runs the handler, and all go on. That it was run is kept, so that a
 partition that meets it again, or for the first time after a crash, passes.
+
+Where the group began behind it, as Kafka deleted it in one partition sooner than in
+another, it is not run: it would take rows with it that came after it. It is passed, if
+nothing before it took effect in the others, which begin with it.
 """
 
 import threading
@@ -12,11 +16,14 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 
+from consumer.error_text import blamed, shown
+from consumer.errors import BarrierTimeout, TopicReplaced
 from consumer.group.assigned_partition import AssignedPartition
 from consumer.op import Op
 from consumer.pg_catalog import BELOW, FROM, IS, IS_NOT, UP_TO
 from consumer.state.advisory_lock import lock_key
-from consumer.state.partition_state import PartitionState
+from consumer.state.partition_state import BEGUN_LATE, PartitionState
+from consumer.state.schema import reset
 
 _RUN: Final = -1  # no partition: the handler ran
 _LOCK: Final = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s)"
@@ -39,11 +46,26 @@ _SOURCE: Final = f"source {IS} %(source)s"
 _LATER: Final = (
     f"(lsn::numeric, seq_id::numeric) {FROM} (%(lsn)s::numeric, %(seq_id)s::numeric)"
 )
-_ARRIVED: Final = (  # at this one, or at any later op: it met that only after this one
-    f"SELECT partition FROM {{barrier}} WHERE {_TOPIC} AND partition {FROM} 0"  # noqa: S608 - constants
+# at this one, or at any later op: it met that only after this one. Is it at this one?
+_ARRIVED: Final = (
+    f"SELECT partition, lsn {IS} %(lsn)s AND seq_id {IS} %(seq_id)s FROM {{barrier}}"  # noqa: S608 - constants
+    f" WHERE {_TOPIC} AND partition {FROM} 0"
     f" AND {_LATER} AND ({_SOURCE} OR source {IS} '' OR %(source)s {IS} '')"
-    f" UNION SELECT partition FROM {{state}} WHERE {_TOPIC}"
+    f" UNION ALL SELECT partition, false FROM {{state}} WHERE {_TOPIC}"
     f" AND {_LATER} AND ({_SOURCE} OR source IS NULL OR %(source)s {IS} '')"
+)
+_BEGUN_LATE: Final = (
+    f"SELECT partition FROM {{barrier}} WHERE {_TOPIC} AND partition {FROM} 0"  # noqa: S608 - constants
+    f" AND lsn {IS} '{BEGUN_LATE}' AND seq_id {IS} '{BEGUN_LATE}'"
+)
+_BEFORE: Final = (  # did anything take effect in the partitions that are at it?
+    f"SELECT EXISTS (SELECT FROM {{state}} WHERE {_TOPIC} AND lsn {IS_NOT} '0'"  # noqa: S608 - constants
+    f" AND partition {IS} ANY(%(at_it)s::integer[])) OR EXISTS (SELECT FROM"
+    f" {{snapshot}} WHERE {_TOPIC} AND partition {IS} ANY(%(at_it)s::integer[]))"
+)
+_BEGIN_AT_END: Final = (
+    "make the group forget the topic, start it with auto.offset.reset=latest, and then"
+    " backfill the tables with --replace"
 )
 _KEPT: Final = 100  # the last that were run: for a state that was moved back by hand
 # those before are forgotten once every partition is past them
@@ -71,6 +93,7 @@ class Turn(Enum):
     BUSY = auto()  # another partition runs the handler
     RUN = auto()  # the last one: run the handler, then `ran`
     PASS = auto()  # it was run
+    BEHIND = auto()  # it cannot be run: partitions began behind it
 
 
 class Barrier:
@@ -91,6 +114,7 @@ class Barrier:
             "source": source,
         }
         self.missing: list[int] = []  # partitions that had not arrived when last asked
+        self.behind: list[int] = []  # those that began behind it, and went on
 
     def arrive(self, tx: psycopg.Connection[Any]) -> Turn:
         """Note this partition's arrival; tell what to do."""
@@ -99,17 +123,59 @@ class Barrier:
             return Turn.PASS
         if not met:
             self._tables.execute(tx, _ARRIVE, (*self.name, self._place.partition))
-        arrived = {
-            row[0] for row in self._tables.execute(tx, _ARRIVED, self._asked).fetchall()
-        }
-        self.missing = [n for n in range(self._partitions) if n not in arrived]
+        arrived = self._tables.execute(tx, _ARRIVED, self._asked).fetchall()
+        there = {partition for partition, _ in arrived}
+        self.missing = [n for n in range(self._partitions) if n not in there]
         if self.missing:
             return Turn.WAIT
+        at_it = {partition for partition, is_at_it in arrived if is_at_it}
+        if there > at_it and self._is_behind(tx, there - at_it):
+            return self._without(tx, sorted(at_it))
         locked = self._tables.execute(tx, _LOCK, (self._lock,)).fetchone()
         if not locked or not locked[0]:
             return Turn.BUSY
         # it may have been run since it was asked for
         return Turn.PASS if _RUN in self._met(tx) else Turn.RUN
+
+    def _is_behind(self, tx: psycopg.Connection[Any], gone_by: set[int]) -> bool:
+        """Return whether the group began some of them behind their first record."""
+        late = self._tables.execute(tx, _BEGUN_LATE, self._asked).fetchall()
+        self.behind = sorted(gone_by & {partition for (partition,) in late})
+        return bool(self.behind)
+
+    def _without(self, tx: psycopg.Connection[Any], at_it: list[int]) -> Turn:
+        """Return the turn where partitions of the group lack this Truncate."""
+        if _RUN in self._met(tx):  # since it was asked for
+            return Turn.PASS
+        asked = {**self._asked, "at_it": at_it}
+        before = self._tables.execute(tx, _BEFORE, asked).fetchone()
+        if before and before[0]:
+            return Turn.BEHIND
+        self.ran(tx)
+        return Turn.PASS
+
+    def timeout(self, op: Op, waited_s: float) -> BarrierTimeout:
+        """Return the error of a Truncate that others did not reach in time."""
+        error = BarrierTimeout(
+            f"waited {waited_s:g} s at {shown(op)}: these partitions of the topic have"
+            f" not reached it: {self.missing}",
+            hint="make sure that members of the group read them, then restart. If Kafka"
+            " had deleted it there when the group began, and left rows of a backfill"
+            f" alone: {_BEGIN_AT_END}",
+        )
+        return blamed(error, op)
+
+    def begun_behind(self, op: Op) -> TopicReplaced:
+        """Return the error of a Truncate that cannot be run."""
+        group, topic, *_ = self.name
+        repair = reset(group, topic)
+        error = TopicReplaced(
+            f"Kafka had deleted {shown(op)} from partitions {self.behind} when group"
+            f" {group} began: it would take rows with it that came after it",
+            hint=f"{_BEGIN_AT_END}; in the application's database:\n{repair.sql}",
+            repair=repair,
+        )
+        return error.at(topic, self.behind[0])
 
     def _met(self, tx: psycopg.Connection[Any]) -> list[int]:
         asked = (*self.name, self.name[-1], self._place.partition)

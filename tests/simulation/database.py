@@ -77,6 +77,7 @@ class SimDatabase:
             barriers._MET: self._meet,
             barriers._ARRIVE: self._arrive,
             barriers._ARRIVED: self._arrived,
+            barriers._BEGUN_LATE: lambda _: _Answer([]),  # each begins at its first
             barriers._LEAVE: self._leave,
             barriers._FORGET: self._forget,
         }
@@ -198,7 +199,7 @@ class SimDatabase:
         place = int(asked["lsn"]), int(asked["seq_id"])
         where, source = (asked["group"], asked["topic"]), asked["source"]
         there = {
-            one[-1]
+            (one[-1], (int(one[2]), int(one[3])) == place)
             for one in self._met
             if one[:2] == where
             and one[-1] >= 0
@@ -206,13 +207,13 @@ class SimDatabase:
             and (one[4] in {source, ""} or not source)
         }
         there |= {
-            key[2]
+            (key[2], False)
             for key, row in self._state.items()
             if key[:2] == where
             and (int(row[1]), int(row[2])) >= place
             and (row[5] in {source, None} or not source)
         }
-        return _Answer([(one,) for one in sorted(there)])
+        return _Answer(sorted(there))
 
     def _leave(self, values: tuple[Any, ...]) -> _Answer:
         *name, told = values

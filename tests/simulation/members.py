@@ -37,6 +37,8 @@ _SCATTERED: Final = 0.5  # share of mirrors that read rows from several partitio
 _REST_S: Final = 130.0  # after which nothing is frozen any more
 _FREEZES: Final = (0.5, 10.0, 60.0, 100.0)
 _GROWS_S: Final = (0.001, 0.05, 1.0)
+Name = tuple[str, int, int, int]
+"""Topic, partition (-1 of a Truncate), LSN and seq_id of an op."""
 STEPS: Final = (
     *("join", "join", "leave", "kill", "kill", "kill at a call", "kill at a call"),
     *("freeze", "freeze", "freeze at a call", "rebalance", "rebalance", "expel"),
@@ -312,24 +314,55 @@ class Members:
                 raise Violation(
                     f"I11: the target's {table} has {found}, the server {rows}"
                 )
+        # what comes again behind a first copy that is gone is passed over, and a
+        # Truncate that is gone from one partition is no op
+        unbegun = self.retention.unbegun
+        gone = {
+            name for place in unbegun for name in self._ops(place)[: unbegun[place]]
+        }
+        if self.retention.stops:
+            return
+        self._check_rows_left(gone)
         if not self.mirrors:
-            self._check_effects()
+            self._check_effects(gone)
 
-    def _check_effects(self) -> None:
+    def _check_effects(self, gone: set[Name | None]) -> None:
         """See that each op of the stream took effect, and once."""
         effects = self.target.relation("effects").committed()
-        log = self.coordinator.log
-        for place in log.visible:
-            for offset, record in enumerate(log.records(place)):
-                if self.retention.lacks(place, offset):
-                    continue
-                document = orjson.loads(record.value or b"{}")
-                part = -1 if document["op"] == "Truncate" else place.partition
-                name = place.topic, part, document["lsn"], document["seq_id"]
-                if not document.get("snapshot") and effects.get(name) != 1:
+        for place in self.coordinator.log.visible:
+            for name in self._ops(place):
+                if name and name not in gone and effects.get(name) != 1:
                     raise Violation(
                         f"I11: {name} took effect {effects.get(name)} times"
                     )
+
+    def _check_rows_left(self, gone: set[Name | None]) -> None:
+        """See that rows are there whose last Insert was not deleted."""
+        last: dict[tuple[str, str], Name] = {}
+        for place in self.coordinator.log.visible:
+            named = zip(self._ops(place), self._documents(place), strict=True)
+            for name, document in named:
+                op = document["op"]
+                if name and isinstance(op, dict) and (row := op.get("Insert")):
+                    of = "public." + document["table_name"], row[0]
+                    last[of] = max(name, last.get(of, name), key=lambda one: one[2:])
+        for (table, key), name in last.items():
+            there = self.target.relation(table).committed()
+            if key in self._wanted[table] and name not in gone and (key,) not in there:
+                raise Violation(f"I11: {table} lost {key} of {name}")
+
+    def _ops(self, place: Place) -> list[Name | None]:
+        """Name the ops of a partition's records; None is a row of a snapshot."""
+        found: list[Name | None] = []
+        for document in self._documents(place):
+            part = -1 if document["op"] == "Truncate" else place.partition
+            name = place.topic, part, document["lsn"], document["seq_id"]
+            found.append(None if document.get("snapshot") else name)
+        return found
+
+    def _documents(self, place: Place) -> list[dict[str, Any]]:
+        records = self.coordinator.log.records(place)
+        return [orjson.loads(record.value or b"{}") for record in records]
 
 
 _STEPS: Final[dict[str, Callable[[Members], None]]] = {

@@ -6,7 +6,7 @@ the partition. What a group had not begun to read is nothing that it misses.
 
 from typing import Final
 
-from consumer.errors import TopicReplaced
+from consumer.errors import BarrierTimeout, TopicReplaced
 from consumer.group.assigned_partition import Place
 from tests.simulation.group import Log
 from tests.simulation.target import SimTarget
@@ -22,7 +22,7 @@ class Retention:
         self._target = target
         self._group = group
         self._owed: set[Place] = set()  # unread records may be deleted there
-        self._unbegun: dict[Place, int] = {}  # below it nothing was owed to the group
+        self.unbegun: dict[Place, int] = {}  # below it nothing was owed to the group
         self.stops = 0
 
     def delete(self) -> None:
@@ -40,23 +40,21 @@ class Retention:
         state = self._target.relation("state").committed()
         row = state.get((self._group, *place))
         if row is None or row[3] is None:
-            self._unbegun[place] = low
+            self.unbegun[place] = low
         if row is None or (row[3] or 0) < low:
             self._owed.add(place)
 
     def meet(self, error: Exception) -> bool:
         """Return whether a member had to stop so."""
-        place = None
+        had_to = False
         if isinstance(error, TopicReplaced):
-            place = Place(error.topic, error.partition)
-        self.stops += place in self._owed
-        return place in self._owed
+            had_to = Place(error.topic, error.partition) in self._owed
+        elif isinstance(error, BarrierTimeout):  # only some partitions have a Truncate
+            had_to = any(place.topic == error.topic for place in self.unbegun)
+        self.stops += had_to
+        return had_to
 
     @property
     def gone(self) -> bool:
         """Return whether the target may lack something for good."""
-        return bool(self.stops or self._unbegun)
-
-    def lacks(self, place: Place, offset: int) -> bool:
-        """Return whether the target may lack the effect of a record."""
-        return bool(self.stops) or offset < self._unbegun.get(place, 0)
+        return bool(self.stops or self.unbegun)

@@ -42,6 +42,8 @@ def _begin(tx: Tx, values: Any) -> Rows:
         row = tx.lock("state", key) or (drawn, "0", "0", None, None, None)
         if row[3] is None:
             tx.put("state", key, (*row[:3], first, row[4] or topic_id, row[5]))
+            if first > 0 and row[1] == "0":
+                _arrive(tx, (group, topic, "0", "0", "", part))
     return done(1)
 
 
@@ -140,7 +142,7 @@ def _arrived(tx: Tx, asked: Any) -> Rows:
     place = int(asked["lsn"]), int(asked["seq_id"])
     where, source = (asked["group"], asked["topic"]), asked["source"]
     there = {
-        one[-1]
+        (one[-1], (int(one[2]), int(one[3])) == place)
         for one in tx.rows("barrier")
         if one[:2] == where
         and one[-1] >= 0
@@ -148,13 +150,26 @@ def _arrived(tx: Tx, asked: Any) -> Rows:
         and (one[4] in {source, ""} or not source)
     }
     there |= {
-        key[2]
+        (key[2], False)
         for key, row in tx.rows("state").items()
         if key[:2] == where
         and (int(row[1]), int(row[2])) >= place
         and (row[5] in {source, None} or not source)
     }
-    return Rows([(one,) for one in sorted(there)])
+    return Rows(sorted(there))
+
+
+def _before(tx: Tx, asked: Any) -> Rows:
+    places = {(asked["group"], asked["topic"], part) for part in asked["at_it"]}
+    moved = (row[1] != "0" for key, row in tx.rows("state").items() if key in places)
+    chunks = (key[:3] in places for key in tx.rows("snapshot"))
+    return Rows([(any(moved) or any(chunks),)])
+
+
+def _begun_late(tx: Tx, asked: Any) -> Rows:
+    where = asked["group"], asked["topic"], "0", "0"
+    found = {one[-1] for one in tx.rows("barrier") if one[:4] == where}
+    return Rows([(one,) for one in sorted(found)])
 
 
 def _leave(tx: Tx, values: Any) -> Rows:
@@ -204,6 +219,8 @@ _OF: Final[dict[str, Statement]] = {
     barriers._MET: _met,
     barriers._ARRIVE: _arrive,
     barriers._ARRIVED: _arrived,
+    barriers._BEGUN_LATE: _begun_late,
+    barriers._BEFORE: _before,
     barriers._LEAVE: _leave,
     barriers._FORGET: lambda _tx, _asked: done(0),  # as if others were not past it
 }

@@ -59,6 +59,13 @@ FOUND: Final = {
         '"Kafka away"],[0.4625,"failover"]],"kills":[129,45],"freezes":[],'
         '"rows":[["one",3],["three",6]]}'
     ),
+    # a Truncate was deleted in one partition before the group began there; the others
+    # had it still, and rows that came behind it went with those before it
+    "a Truncate of some partitions took newer rows": (
+        '{"seed":32880,"commits":[[0.2307,1717964350],[0.4427,2668696881],[1.6964,'
+        '4019220044]],"faults":[],"kills":[],"freezes":[],'
+        '"members":[[0.0589,"kill"],[0.2486,"retention"]]}'
+    ),
 }
 
 

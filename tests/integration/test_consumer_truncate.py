@@ -1,0 +1,72 @@
+"""A TRUNCATE that Kafka deleted from one partition before the group began to read."""
+
+import pytest
+
+from consumer import TopicReplaced
+from tests.support.deadline import wait_until
+from tests.support.loads.op_record import Feed, truncate
+from tests.support.oracles.topic_reader import TopicAdmin
+from tests.support.programs.consumer_thread import Setting
+
+pytestmark = pytest.mark.same_on_15
+BEGUN = "SELECT count(next_offset) FROM replication_consumer_state"
+
+
+def empty(feed: Feed) -> None:
+    """Send a TRUNCATE to both partitions."""
+    lsn = feed.next_lsn()
+    for partition in range(2):
+        feed.send(truncate(lsn, 2), partition)
+
+
+def trim(setting: Setting, feed: Feed) -> None:
+    """Delete it from partition 1, where two rows come behind it."""
+    empty(feed)
+    for number in (100, 101):
+        feed.insert(number, 1)
+    feed.flush()
+    TopicAdmin(setting.kafka.bootstrap).delete_before(setting.topic, 1, 1)
+
+
+def items(setting: Setting) -> list[int]:
+    return [number for (number,) in setting.database.fetch("SELECT id FROM item")]
+
+
+def test_a_truncate_with_which_the_others_begin_is_passed(on_both: Setting) -> None:
+    setting = on_both
+    feed = setting.make(partitions=2)
+    trim(setting, feed)
+    feed.insert(102, 0)
+    feed.flush()
+    with setting.running():
+        setting.until(3)
+        assert {*items(setting)} == {100, 101, 102}
+        empty(feed)
+        feed.insert(103, 0)
+        feed.flush()
+        setting.until(5)
+    assert items(setting) == [103]
+
+
+def test_a_truncate_that_would_take_newer_rows_stops_the_group(
+    on_both: Setting,
+) -> None:
+    setting = on_both
+    feed = setting.make(partitions=2)
+    feed.insert(1, 0)
+    trim(setting, feed)
+    for _ in range(2):  # a restart does not pass it
+        with setting.running() as running:
+            error = running.fails(TopicReplaced)
+        assert {*items(setting)} == {1, 100, 101}
+    assert (error.topic, error.partition) == (setting.topic, 1)
+    assert "from partitions [1]" in str(error)
+    assert "auto.offset.reset=latest" in error.hint
+    setting.database.execute(error.repair.sql)
+    with setting.running(kafka={"auto.offset.reset": "latest"}):
+        wait_until(lambda: setting.database.fetch(BEGUN) == [(2,)], 60, "it has begun")
+        empty(feed)
+        feed.insert(2, 1)
+        feed.flush()
+        setting.until(5)
+    assert items(setting) == [2]
