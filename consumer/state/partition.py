@@ -31,8 +31,9 @@ from consumer.handler import (
     Retry,
 )
 from consumer.metrics import Measure, Metrics
-from consumer.op import EnvelopeOp, Op
+from consumer.op import EnvelopeOp
 from consumer.poison import OnPoison, meet
+from consumer.state.barrier_wait import BarrierWait
 from consumer.state.batch import Batch, BatchOutcome, Locked, Moved, Raised
 from consumer.state.handler_pipeline import HandlerPipeline
 from consumer.state.partition_state import PartitionState
@@ -104,7 +105,9 @@ class IdempotentWork:
         self._backoff = Backoff(longest_s=30.0)
         self._gaps = Gaps()
         self._missing: int | None = None  # an offset that Kafka is to be asked for
-        self._waiting: tuple[int, float] = (-1, 0.0)  # at a barrier's offset, since
+        self._barrier_wait = BarrierWait(
+            self._session.ask, options.session.guard, options.barrier_s
+        )
         self._same_since = runtime.monotonic()  # the topic is the same, for sure
 
     def begin(self) -> None:
@@ -237,16 +240,20 @@ class IdempotentWork:
         if op.kind is not Kind.TRUNCATE or not op.partitions:
             self._tell_partitions(plan)
             return self._batch.run(session.tx, plan, session.known)
-        barrier = Barrier(self._batch.state, op, session.known.now.source)
+        lacking = self._barrier_wait.lacking(op.record.offset)
+        source = session.known.now.source
+        barrier = Barrier(self._batch.state, op, source, lacking)
         crossings = self._options.crossings
         # before it is asked: so that what is run from now on is heard of
         crossings.wait(barrier.name, self._lane)
         outcome = self._batch.run_barrier(session.tx, plan, session.known, barrier)
         if outcome.turn is Turn.WAIT:
-            self._wait(op, barrier)
-        elif outcome.turn is Turn.BUSY:
+            self._barrier_wait.look(op, barrier)
+            poll_s = max(_BARRIER_POLL_S, _BARRIER_POLL_OF_EACH_S * self._lane.others)
+            raise Pause(min(poll_s, self._options.barrier_s))
+        if outcome.turn is Turn.BUSY:
             raise Pause(_BUSY_POLL_S)
-        elif outcome.turn is Turn.BEHIND:
+        if outcome.turn is Turn.BEHIND:
             raise barrier.begun_behind(op)
         crossings.run(barrier.name, self._lane)
         return outcome
@@ -260,15 +267,6 @@ class IdempotentWork:
             count = self._session.topic_partitions()
             for op in scattered:
                 op.topic_partitions = count
-
-    def _wait(self, op: Op, barrier: Barrier) -> NoReturn:
-        now = runtime.monotonic()
-        if self._waiting[0] != op.record.offset:
-            self._waiting = (op.record.offset, now)
-        if now - self._waiting[1] > self._options.barrier_s:
-            raise barrier.timeout(op, self._options.barrier_s)
-        poll_s = max(_BARRIER_POLL_S, _BARRIER_POLL_OF_EACH_S * self._lane.others)
-        raise Pause(min(poll_s, self._options.barrier_s))
 
     def _meet_raised(self, plan: BatchPlan, raised: Raised) -> None:
         op, cause = raised.op, raised.cause

@@ -319,6 +319,10 @@ class PartitionSession:
         self._unlocked()
         return result
 
+    def ask(self, question: Callable[[Transaction], T]) -> T:
+        """Return its answer; raise Pause while the database or Kafka is away."""
+        return self._patiently(lambda: question(self.tx))
+
     def passes(self, error: BaseException) -> bool:
         """Return whether the same, done again, may succeed."""
         if isinstance(error, Transient) or self._tx is None:

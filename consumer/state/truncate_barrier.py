@@ -55,8 +55,14 @@ _ARRIVED: Final = (
     f" AND {_LATER} AND ({_SOURCE} OR source IS NULL OR %(source)s {IS} '')"
 )
 _BEGUN_LATE: Final = (
-    f"SELECT partition FROM {{barrier}} WHERE {_TOPIC} AND partition {FROM} 0"  # noqa: S608 - constants
-    f" AND lsn {IS} '{BEGUN_LATE}' AND seq_id {IS} '{BEGUN_LATE}'"
+    f"SELECT partition, next_offset FROM {{state}} AS s WHERE {_TOPIC}"  # noqa: S608 - constants
+    f" AND EXISTS (SELECT FROM {{barrier}} AS b WHERE b.group_id {IS} s.group_id"
+    f" AND b.topic {IS} s.topic AND b.partition {IS} s.partition"
+    f" AND b.lsn {IS} '{BEGUN_LATE}' AND b.seq_id {IS} '{BEGUN_LATE}')"
+)
+_CHUNKS: Final = (
+    f"SELECT DISTINCT partition FROM {{snapshot}} WHERE {_TOPIC}"  # noqa: S608 - constants
+    f" AND partition {IS} ANY(%(lacking)s::integer[])"
 )
 _BEFORE: Final = (  # did anything take effect in the partitions that are at it?
     f"SELECT EXISTS (SELECT FROM {{state}} WHERE {_TOPIC} AND lsn {IS_NOT} '0'"  # noqa: S608 - constants
@@ -99,7 +105,15 @@ class Turn(Enum):
 class Barrier:
     """One Truncate, as one partition meets it. Callers hold the transaction."""
 
-    def __init__(self, state: PartitionState, op: Op, source: str | None) -> None:
+    def __init__(
+        self,
+        state: PartitionState,
+        op: Op,
+        source: str | None,
+        lacking: frozenset[int] = frozenset(),
+    ) -> None:
+        """`lacking` are partitions in which it is not, and will not be met."""
+        self._lacking = lacking
         group, place, self._tables = state.group, state.place, state.tables
         self._place = place
         self._partitions = op.partitions
@@ -125,11 +139,13 @@ class Barrier:
             self._tables.execute(tx, _ARRIVE, (*self.name, self._place.partition))
         arrived = self._tables.execute(tx, _ARRIVED, self._asked).fetchall()
         there = {partition for partition, _ in arrived}
-        self.missing = [n for n in range(self._partitions) if n not in there]
+        awaited = set(range(self._partitions)) - self._lacking
+        self.missing = sorted(awaited - there)
         if self.missing:
             return Turn.WAIT
         at_it = {partition for partition, is_at_it in arrived if is_at_it}
-        if there > at_it and self._is_behind(tx, there - at_it):
+        gone_by = there - at_it | self._begun(tx)
+        if gone_by and self._is_behind(tx, gone_by):
             return self._without(tx, sorted(at_it))
         locked = self._tables.execute(tx, _LOCK, (self._lock,)).fetchone()
         if not locked or not locked[0]:
@@ -137,10 +153,22 @@ class Barrier:
         # it may have been run since it was asked for
         return Turn.PASS if _RUN in self._met(tx) else Turn.RUN
 
+    def _begun(self, tx: psycopg.Connection[Any]) -> set[int]:
+        """Return those that lack it of which rows took effect: they came behind it."""
+        if not self._lacking:
+            return set()
+        asked = {**self._asked, "lacking": sorted(self._lacking)}
+        found = self._tables.execute(tx, _CHUNKS, asked).fetchall()
+        return {partition for (partition,) in found}
+
+    def late_offsets(self, tx: psycopg.Connection[Any]) -> dict[int, int]:
+        """Return what comes next, of partitions that did not begin with their first."""
+        found = self._tables.execute(tx, _BEGUN_LATE, self._asked).fetchall()
+        return dict(found)
+
     def _is_behind(self, tx: psycopg.Connection[Any], gone_by: set[int]) -> bool:
         """Return whether the group began some of them behind their first record."""
-        late = self._tables.execute(tx, _BEGUN_LATE, self._asked).fetchall()
-        self.behind = sorted(gone_by & {partition for (partition,) in late})
+        self.behind = sorted(gone_by & self.late_offsets(tx).keys())
         return bool(self.behind)
 
     def _without(self, tx: psycopg.Connection[Any], at_it: list[int]) -> Turn:
@@ -159,9 +187,7 @@ class Barrier:
         error = BarrierTimeout(
             f"waited {waited_s:g} s at {shown(op)}: these partitions of the topic have"
             f" not reached it: {self.missing}",
-            hint="make sure that members of the group read them, then restart. If Kafka"
-            " had deleted it there when the group began, and left rows of a backfill"
-            f" alone: {_BEGIN_AT_END}",
+            hint="make sure that members of the group read them, then restart",
         )
         return blamed(error, op)
 

@@ -4,7 +4,7 @@ import pytest
 
 from consumer import TopicReplaced
 from tests.support.deadline import wait_until
-from tests.support.loads.op_record import Feed, truncate
+from tests.support.loads.op_record import Feed, backfilled, truncate
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.programs.consumer_thread import Setting
 
@@ -70,3 +70,24 @@ def test_a_truncate_that_would_take_newer_rows_stops_the_group(
         feed.flush()
         setting.until(5)
     assert items(setting) == [2]
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_partition_that_was_read_to_its_end_is_not_waited_for_for_ever(
+    setting: Setting, *, rows: bool
+) -> None:
+    """All that is left there are rows of a backfill, or nothing."""
+    feed = setting.make(partitions=2)
+    feed.insert(1, 0)
+    empty(feed)
+    if rows:
+        feed.send(backfilled(900, 2, 0, ["7", "7"]), 1)
+    feed.insert(2, 0)
+    feed.flush()
+    TopicAdmin(setting.kafka.bootstrap).delete_before(setting.topic, 1, 1)
+    with setting.running(barrier_timeout=1) as running:
+        if rows:
+            assert "from partitions [1]" in str(running.fails(TopicReplaced))
+        else:
+            setting.until(3)
+    assert {*items(setting)} == ({1, 7} if rows else {2})

@@ -6,7 +6,7 @@ the partition. What a group had not begun to read is nothing that it misses.
 
 from typing import Final
 
-from consumer.errors import BarrierTimeout, TopicReplaced
+from consumer.errors import TopicReplaced
 from consumer.group.assigned_partition import Place
 from tests.simulation.group import Log
 from tests.simulation.target import SimTarget
@@ -46,13 +46,11 @@ class Retention:
 
     def meet(self, error: Exception) -> bool:
         """Return whether a member had to stop so."""
-        had_to = False
+        place = None
         if isinstance(error, TopicReplaced):
-            had_to = Place(error.topic, error.partition) in self._owed
-        elif isinstance(error, BarrierTimeout):  # only some partitions have a Truncate
-            had_to = any(place.topic == error.topic for place in self.unbegun)
-        self.stops += had_to
-        return had_to
+            place = Place(error.topic, error.partition)
+        self.stops += place in self._owed
+        return place in self._owed
 
     @property
     def gone(self) -> bool:

@@ -168,8 +168,21 @@ def _before(tx: Tx, asked: Any) -> Rows:
 
 def _begun_late(tx: Tx, asked: Any) -> Rows:
     where = asked["group"], asked["topic"], "0", "0"
-    found = {one[-1] for one in tx.rows("barrier") if one[:4] == where}
-    return Rows([(one,) for one in sorted(found)])
+    late = {one[-1] for one in tx.rows("barrier") if one[:4] == where}
+    state = tx.rows("state").items()
+    return Rows(
+        [
+            (key[2], row[3])
+            for key, row in state
+            if key[:2] == where[:2] and key[2] in late
+        ]
+    )
+
+
+def _chunks_of(tx: Tx, asked: Any) -> Rows:
+    where = asked["group"], asked["topic"]
+    found = {one[2] for one in tx.rows("snapshot") if one[:2] == where}
+    return Rows([(part,) for part in sorted(found & {*asked["lacking"]})])
 
 
 def _leave(tx: Tx, values: Any) -> Rows:
@@ -221,6 +234,7 @@ _OF: Final[dict[str, Statement]] = {
     barriers._ARRIVED: _arrived,
     barriers._BEGUN_LATE: _begun_late,
     barriers._BEFORE: _before,
+    barriers._CHUNKS: _chunks_of,
     barriers._LEAVE: _leave,
     barriers._FORGET: lambda _tx, _asked: done(0),  # as if others were not past it
 }
