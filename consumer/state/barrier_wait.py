@@ -1,4 +1,4 @@
-"""How long a partition waits at a Truncate, and which others it does not wait for.
+"""Wait of a partition at a Truncate, and the others for which it does not wait.
 
 Kafka may have deleted the Truncate from a partition before the group began there. Such
 a partition is known: it did not begin with its first record, and was read to its end
@@ -16,7 +16,7 @@ from walstream.telemetry import runtime
 
 
 class BarrierWait:
-    """The wait of one partition, for one Truncate after the other."""
+    """Wait of one partition, at one Truncate after the other."""
 
     def __init__(
         self,
