@@ -9,6 +9,7 @@ another, it is not run: it would take rows with it that came after it. It is pas
 nothing before it took effect in the others, which begin with it.
 """
 
+import logging
 import threading
 from enum import Enum, auto
 from typing import Any, Final
@@ -25,6 +26,7 @@ from consumer.state.advisory_lock import lock_key
 from consumer.state.partition_state import BEGUN_LATE, PartitionState
 from consumer.state.schema import reset
 
+_log = logging.getLogger(__name__)
 _RUN: Final = -1  # no partition: the handler ran
 _LOCK: Final = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s)"
 _THIS: Final = (
@@ -180,6 +182,11 @@ class Barrier:
         if before and before[0]:
             return Turn.BEHIND
         self.ran(tx)
+        _log.warning(
+            "%s: the TRUNCATE at lsn %s is not run: Kafka had deleted it from"
+            " partitions %s when group %s began; nothing before it took effect",
+            *(self.name[1], self.name[2], self.behind, self.name[0]),
+        )
         return Turn.PASS
 
     def timeout(self, op: Op, waited_s: float) -> BarrierTimeout:

@@ -32,7 +32,9 @@ def items(setting: Setting) -> list[int]:
     return [number for (number,) in setting.database.fetch("SELECT id FROM item")]
 
 
-def test_a_truncate_with_which_the_others_begin_is_passed(on_both: Setting) -> None:
+def test_a_truncate_with_which_the_others_begin_is_passed(
+    on_both: Setting, caplog: pytest.LogCaptureFixture
+) -> None:
     setting = on_both
     feed = setting.make(partitions=2)
     trim(setting, feed)
@@ -41,6 +43,7 @@ def test_a_truncate_with_which_the_others_begin_is_passed(on_both: Setting) -> N
     with setting.running():
         setting.until(3)
         assert {*items(setting)} == {100, 101, 102}
+        assert "is not run: Kafka had deleted it from partitions [1]" in caplog.text
         empty(feed)
         feed.insert(103, 0)
         feed.flush()
