@@ -214,7 +214,12 @@ def test_a_table_that_is_rewritten_is_void(
 ) -> None:
     database.execute(ORDERS)
     backfill = backfills(database.dsn)
-    for statement in ("TRUNCATE orders", "VACUUM FULL small", "DROP TABLE orders"):
+    for statement in (
+        "ALTER TABLE orders RENAME note TO former; ALTER TABLE orders ADD note text",
+        "TRUNCATE orders",
+        "VACUUM FULL small",
+        "DROP TABLE orders",
+    ):
         table = "small" if "small" in statement else "orders"
         with backfill.holding() as snapshot:
             planned = backfill.plan(f"public.{table}")

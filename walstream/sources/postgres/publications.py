@@ -54,11 +54,12 @@ def _grown(
     where = source.backfill_where
 
     def ask(tables: Sequence[str]) -> None:
+        # of one that is half read, that may have been another table of the name
         taken = [table for table in tables if is_backfilled(config, name, table)]
-        progress.ask(table for table in taken if table not in where)
+        progress.ask((table for table in taken if table not in where), anew=True)
         for table in taken:
             if table in where:
-                progress.ask([table], where=where[table])
+                progress.ask([table], anew=True, where=where[table])
 
     return ask if source.backfill == "initial" else lambda _: None
 

@@ -1,11 +1,12 @@
 """Which tables the next start reads anew in any case."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from walstream.config import load
+from walstream.config import Config, load
 from walstream.errors import Transient
 from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.incremental.progress import (
@@ -28,6 +29,16 @@ def test_what_is_to_be_replaced_and_not_begun_is_read_anew() -> None:
     assert read_anew(None, None) == set()
 
 
+def _config(folder: Path, source: str = "") -> Config:
+    file = folder / "walstream.toml"
+    file.write_text(
+        'state = "state"\n[sources.app]\nkind = "postgres"\nsinks = ["log"]\n'
+        f'dsn = "postgresql://localhost/app"\n{source}[sinks.log]\nkind = "log"\n',
+        "utf-8",
+    )
+    return load(file, {})
+
+
 class _Durable(MemoryStore):
     """A store of which each write fails, and is on disk all the same."""
 
@@ -40,13 +51,7 @@ def test_a_wish_counts_when_it_was_granted_not_when_it_is_on_disk(
     tmp_path: Path,
 ) -> None:
     """This process reads what it knows of: else nothing would be read, and none ask."""
-    file = tmp_path / "walstream.toml"
-    file.write_text(
-        'state = "state"\n[sources.app]\nkind = "postgres"\nsinks = ["log"]\n'
-        'dsn = "postgresql://localhost/app"\n[sinks.log]\nkind = "log"\n',
-        "utf-8",
-    )
-    config = load(file, {})
+    config = _config(tmp_path)
     positions = _Durable()
     progress = IncrementalProgress(positions)
     source = config.postgres_source("app")
@@ -54,3 +59,22 @@ def test_a_wish_counts_when_it_was_granted_not_when_it_is_on_disk(
     with pytest.raises(Transient):
         progress.ask(["public.a"], replace=True)
     assert capture.mending.asked() == set()
+
+
+def test_a_table_that_joins_again_while_it_is_read_begins_once_more(
+    tmp_path: Path,
+) -> None:
+    """It may be another one of the name, or its changes went unpublished meanwhile."""
+    positions = MemoryStore()
+    progress = IncrementalProgress(positions)
+    config = _config(tmp_path, 'backfill_where = {"public.b" = "id > 1"}\n')
+    source = config.postgres_source("app")
+    capture = capture_of(config, "app", source, positions, progress)
+    names = ["public.a", "public.b"]
+    capture.grown(names)
+    for name, wish in progress.wishes().items():
+        progress.advance(name, replace(wish, after=("1",)))
+    capture.grown(names)
+    wishes = progress.wishes()
+    assert [wishes[name].after for name in names] == [None, None]
+    assert [wishes[name].where for name in names] == ["", "id > 1"]

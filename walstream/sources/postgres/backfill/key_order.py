@@ -18,7 +18,7 @@ from walstream.sources.postgres.backfill.table import ReadableRelation
 # One that is not a btree (GiST, for WITHOUT OVERLAPS) has no order, and other numbers
 # for its operators: then the order is the type's own.
 _KEY: Final = """
-SELECT n.nspname, c.relname, ARRAY(
+SELECT n.nspname, c.relname, c.oid::bigint, ARRAY(
     SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
     WHERE place <= i.indnkeyatts ORDER BY place),
@@ -109,8 +109,10 @@ class Keyed:
     key: tuple[str, ...]  # the row key, in the index's order
     collations: tuple[tuple[str, str] | None, ...]  # where not the columns' own
     operators: tuple[Operators, ...]  # of the index
-    order: tuple[str, ...]  # what decides of two of its values which is first
+    # what decides of two of its values which is first; and of which table they are
+    order: tuple[str, ...]
     composites: tuple[tuple[str, str] | None, ...]  # the type, where it is composite
+    oid: int
 
 
 def find(connection: Connection, name: str) -> Keyed:
@@ -118,7 +120,7 @@ def find(connection: Connection, name: str) -> Keyed:
     row: Any = connection.execute(_KEY, _places(name)).fetchone()
     if row is None:
         raise ConfigError(f"there is no table {name!r}")
-    schema, bare, key, collations, operators, led_astray, order, composites = row
+    schema, bare, oid, key, collations, operators, led_astray, order, composites = row
     if not key:
         raise ConfigError(
             f"table {name!r} has no row key: its existing rows cannot be sent while "
@@ -146,8 +148,9 @@ def find(connection: Connection, name: str) -> Keyed:
         tuple(key),
         tuple(tuple(one) if one else None for one in collations),
         tuple(Operators(*one) for one in operators),
-        tuple(order),
+        (*order, f"table {oid}"),
         tuple(tuple(one) if one else None for one in composites),
+        oid,
     )
 
 

@@ -4,7 +4,7 @@ Every connection of every attempt imports the snapshot; the table is looked at a
 the same transaction, since an old snapshot reads a truncated table as empty.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -17,6 +17,7 @@ from walstream.postgres.connection import connect, translate, without_values
 from walstream.sources.postgres.backfill.chunk import (
     Chunk,
     Doubtful,
+    KeyRange,
     PageRange,
     SnapshotGone,
     TableRewritten,
@@ -51,6 +52,16 @@ _UNCHANGED: Final = (
     "SELECT relfilenode = pg_relation_filenode(oid) FROM pg_class WHERE oid = %s"
 )
 _STORED: Final = "SELECT relkind IN ('r', 'm') FROM pg_class WHERE oid = %s"
+# the snapshot's, with the types as a result has them: those below the domains
+_COLUMNS: Final = """
+SELECT a.attname::text, a.attnum, (
+  WITH RECURSIVE base (oid, below) AS (
+    SELECT oid, typbasetype FROM pg_type WHERE oid = a.atttypid
+    UNION ALL
+    SELECT t.oid, t.typbasetype FROM base JOIN pg_type t ON t.oid = base.below
+  ) SELECT oid::bigint FROM base WHERE below = 0)
+FROM pg_attribute a WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
+"""
 _NAMED: Final = (
     "SELECT coalesce(to_regclass(format('%%I.%%I', %s::text, %s::text))"
     " = %s::oid, false)"
@@ -97,17 +108,23 @@ def settle(connection: Connection) -> None:
 def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
     """Read a chunk's rows, some lines at a time; then see that the table is the same.
 
-    Raises TableRewritten where what was read may be too little.
+    Raises TableRewritten where what was read may be too little, and before anything is
+    read where it would be other columns.
     """
     if isinstance(chunk.span, PageRange):
         for scan in _OTHER_SCANS:
             connection.execute(f"SET LOCAL enable_{scan} = off".encode())
     query = statement(chunk).as_bytes(connection)
+    relation = chunk.relation
     try:
+        lock_columns(
+            connection,
+            (relation.schema, relation.name, relation.oid),
+            None if _reads_others(chunk) else relation.table.columns,
+        )
         yield from copied(connection.pgconn, query)
     except psycopg.Error as error:
         raise _judged(error, chunk) from error
-    relation = chunk.relation
     named = (relation.schema, relation.name, relation.oid)
     # by now, not by the snapshot: what was read is what has the name now
     if connection.execute(_NAMED, named).fetchone() != (True,):
@@ -118,6 +135,57 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
         raise TableRewritten(
             f"{chunk.relation.full_name!r} was rewritten or truncated meanwhile"
         )
+
+
+def _reads_others(chunk: Chunk) -> bool:
+    """Return whether more columns than those that are sent decide of the rows."""
+    return bool(chunk.relation.row_filter) or isinstance(chunk.span, KeyRange)
+
+
+def lock_columns(
+    connection: Connection,
+    relation: tuple[str, str, int],
+    names: Collection[str] | None = None,
+) -> None:
+    """Lock a relation until the transaction ends, as reading it does.
+
+    Raises TableRewritten where the schema and name are no longer those of this oid, or
+    one of these columns (None: of all) is not the one that the snapshot has: a query
+    finds both by their names as they are now. The server describes a query without
+    running it: that takes the lock, and no right.
+    """
+    schema, name, oid = relation
+    whole = sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name))
+    now = _described(connection.pgconn, whole.as_bytes(connection))
+    seen = {
+        column: (oid, *place)
+        for column, *place in connection.execute(_COLUMNS, (oid,)).fetchall()
+    }
+    asked = seen.keys() if names is None else names
+    if any(now.get(column) != seen.get(column) for column in asked):
+        raise TableRewritten(
+            f"{f'{schema}.{name}'!r} or a column of it was renamed or changed meanwhile"
+        )
+    if connection.execute(_NAMED, relation).fetchone() != (True,):
+        raise TableRewritten(f"{f'{schema}.{name}'!r} was renamed meanwhile")
+
+
+def _described(pgconn: pq.abc.PGconn, query: bytes) -> dict[str, tuple[int, ...]]:
+    """Return a result's columns: of which relation, which of its own, and the type."""
+    parsed = pgconn.prepare(b"", query)
+    found = parsed
+    if parsed.status == pq.ExecStatus.COMMAND_OK:
+        found = pgconn.describe_prepared(b"")
+    if found.status != pq.ExecStatus.COMMAND_OK:
+        raise psycopg.errors.error_from_result(found)
+    return {
+        (found.fname(at) or b"").decode(): (
+            found.ftable(at),
+            found.ftablecol(at),
+            found.ftype(at),
+        )
+        for at in range(found.nfields)
+    }
 
 
 def _judged(error: psycopg.Error, chunk: Chunk) -> Exception:

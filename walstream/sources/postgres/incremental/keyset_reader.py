@@ -22,7 +22,12 @@ from walstream.sources.postgres.backfill.publication_filter import (
     Connection,
     KeyedTable,
 )
-from walstream.sources.postgres.backfill.reader import SnapshotDatabase, copied, settle
+from walstream.sources.postgres.backfill.reader import (
+    SnapshotDatabase,
+    copied,
+    lock_columns,
+    settle,
+)
 from walstream.sources.postgres.backfill.table import ReadableRelation, look
 from walstream.sources.postgres.incremental.chunk import (
     Key,
@@ -38,8 +43,9 @@ _FILES: Final = """
 SELECT array_agg(oid::bigint), array_agg(relfilenode::bigint)
 FROM pg_class WHERE oid = ANY (%s) AND relkind = 'r'
 """
-_SAME_FILES: Final = """
-SELECT coalesce(bool_and(pg_relation_filenode(oid::oid)::bigint IS NOT DISTINCT FROM
+_SAME: Final = """
+SELECT coalesce(to_regclass(format('%%I.%%I', %s::text, %s::text)) = %s::oid, false)
+  AND coalesce(bool_and(pg_relation_filenode(oid::oid)::bigint IS NOT DISTINCT FROM
   file), true) FROM unnest(%s::bigint[], %s::bigint[]) AS read (oid, file)
 """
 _BLOCKERS: Final = (
@@ -133,16 +139,16 @@ class KeysetReader:
         with self._session(f"reading table {name!r}") as connection:
             wish = _Part(name, most, where)
             try:
-                chunk, files = self._read(connection, wish, after, tuple(key))
+                chunk, read = self._read(connection, wish, after, tuple(key))
             except psycopg.DataError:
                 connection.execute("ROLLBACK")
                 if after is None or self._fits(connection, wish, after, tuple(key)):
                     raise  # a row's own: from the first one on it would come again
-                chunk, files = self._read(connection, wish, None, ())
-            same = connection.execute(_SAME_FILES, files).fetchone()
+                chunk, read = self._read(connection, wish, None, ())
+            same = connection.execute(_SAME, read).fetchone()
             if same != (True,):
                 raise TableRewritten(
-                    f"table {name!r} was rewritten or truncated meanwhile"
+                    f"table {name!r} was rewritten, truncated or renamed meanwhile"
                 )
             _bring_by(connection)
         return chunk
@@ -164,7 +170,8 @@ class KeysetReader:
         wish: "_Part",
         after: Key | None,
         key: tuple[str, ...],
-    ) -> tuple[KeyChunk, tuple[list[int], list[int]]]:
+    ) -> tuple[KeyChunk, tuple[object, ...]]:
+        """Return the rows, and what has to be the same behind them."""
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         settle(connection)
         connection.execute(
@@ -178,11 +185,15 @@ class KeysetReader:
         oids = [part.relation.oid for part in parts]
         found = connection.execute(_FILES, (oids,)).fetchone()
         files = (found[0] or [], found[1] or []) if found else ([], [])
-        if keyed.key + keyed.order != key:
+        place = (keyed.schema, keyed.name, keyed.oid)
+        # as an earlier version kept it: which table was read is not known
+        if key not in {keyed.key + keyed.order, keyed.key + keyed.order[:-1]}:
             after = None
         read: list[list[str | None]] = []
         size, last = 0, True
         if parts:
+            others = parts[0].relation.row_filter  # that the condition has
+            lock_columns(connection, place, None if others else table.columns)
             query = statement(keyed, parts[0], after, most)
             for block in copied(connection.pgconn, query.as_bytes(connection)):
                 read += rows(block, len(table.columns))
@@ -196,7 +207,8 @@ class KeysetReader:
         last = last and len(read) < most
         now = postgres_time(runtime.time())
         ordered = keyed.order if parts else ()
-        return KeyChunk(table, read, order, seen, high, last, size, now, ordered), files
+        chunk = KeyChunk(table, read, order, seen, high, last, size, now, ordered)
+        return chunk, (*place, *files)
 
     def _find(
         self, connection: Connection, name: str, where: str = ""

@@ -47,6 +47,8 @@ class TableRequest:
     serial: int = 0
     place: int = field(default=0, compare=False)  # in the order asked
     where: str = field(default="", repr=False)  # SQL of the rows to read; "": all
+    # of those that were asked for meanwhile, and come once more; None: of none
+    again: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,10 @@ class IncrementalProgress:
     ) -> None:
         """Queue these tables after the present ones; again if one failed.
 
-        A table that is being read goes on, but for one that is now to be replaced, or
-        of which other rows are wanted; with `anew` it begins once more: what was read
-        of it may be of no use. `where` is the condition of the rows; "": all of them.
+        A table that is being read is read to its end, and then once more: what was
+        read before does not have what was done since. It begins at once where it is now
+        to be replaced, where other rows are wanted, and with `anew`: what was read of
+        it may be of no use. `where` is the condition of the rows; "": all of them.
         """
         with self._guard:
             asked: dict[str, TableRequest | None] = {}
@@ -140,6 +143,8 @@ class IncrementalProgress:
                     )
                     self._serial += 1
                     self._place = max(self._place, place + 1)
+                elif known.after is not None or name == self.reading:
+                    asked[name] = _once_more(known, where)
             self._write(asked)
 
     def wishes(self) -> dict[str, TableRequest]:
@@ -181,8 +186,9 @@ class IncrementalProgress:
         with self._guard:
             if self.holds(name, wish):
                 error = "" if name == self.reading else self._wishes[name].error
-                more = max(0, wish.rows - self._wishes[name].rows)
-                self._write({name: replace(wish, error=error)})
+                known = self._wishes[name]
+                more = max(0, wish.rows - known.rows)
+                self._write({name: replace(wish, error=error, again=known.again)})
                 self.rows += more
 
     def fail(self, name: str, wish: TableRequest, error: str) -> None:
@@ -192,13 +198,25 @@ class IncrementalProgress:
                 self._write({name: replace(self._wishes[name], error=error)})
 
     def finish(self, name: str, wish: TableRequest) -> None:
-        """Forget a table: all its rows are delivered."""
+        """Forget a table: all its rows are delivered; or queue it once more."""
         with self._guard:
             if self.holds(name, wish):
-                more = max(0, wish.rows - self._wishes[name].rows)
-                self._write({name: None})
+                known = self._wishes[name]
+                more = max(0, wish.rows - known.rows)
+                if known.again is None:
+                    self._write({name: None})
+                    self._done.append((name, wish.rows))
+                else:
+                    self._begin_again(name, known.again)
                 self.rows += more
-                self._done.append((name, wish.rows))
+
+    def _begin_again(self, name: str, where: str) -> None:
+        """Queue a table behind all others: it had its turn."""
+        once_more = TableRequest(serial=self._serial, place=self._place, where=where)
+        self._serial += 1
+        self._place += 1
+        self._write({name: once_more})
+        self._wishes[name] = self._wishes.pop(name)
 
     def check_complete(self) -> None:
         """Raise ChunkFailed when rows of a table are left, for what reason ever."""
@@ -238,6 +256,10 @@ class IncrementalProgress:
         if run is not None and run.name in told:
             told[run.name] = replace(told[run.name], remark=run.remark)
         return told
+
+
+def _once_more(known: TableRequest, where: str) -> TableRequest:
+    return replace(known, again=either(known.again, where))
 
 
 def shown(

@@ -29,7 +29,7 @@ def written(
     composite: tuple[str, str] | None = None,
 ) -> str:
     where = (None, ("s", "c"))
-    keyed = Keyed("public", "t", ("a", "b"), where, operators, (), (None, composite))
+    keyed = Keyed("public", "t", ("a", "b"), where, operators, (), (None, composite), 1)
     found = statement(keyed, PART, after, 9).as_string()
     return found.replace("OPERATOR(pg_catalog.", "C(").replace("OPERATOR(apart.", "A(")
 
@@ -71,6 +71,7 @@ class Answer:
         return (
             "public",
             "t",
+            1,
             ["a", "b"],
             [None] * 2,
             [["", "", "", ""], None],

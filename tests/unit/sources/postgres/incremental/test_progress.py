@@ -42,15 +42,44 @@ def test_no_chunks_number_comes_twice(positions: MemoryStore) -> None:
     assert IncrementalProgress(positions).numbers()[0] == first[-1] + 1
 
 
-def test_a_table_that_is_being_read_goes_on_when_asked_again(
+def test_a_table_that_is_asked_for_while_it_is_read_is_read_once_more(
+    positions: MemoryStore,
+) -> None:
+    """What was read before has no column that was added since."""
+    progress = IncrementalProgress(positions)
+    progress.ask(["s.a", "s.b"])
+    wish = progress.wishes()["s.a"]
+    progress.ask(["s.a"])
+    assert progress.wishes()["s.a"] == wish  # none of it was read
+    progress.reading = "s.a"
+    progress.ask(["s.a"])
+    assert progress.holds("s.a", wish)  # it goes on
+    far = replace(wish, after=("1",), rows=1)
+    progress.advance("s.a", far)
+    again = IncrementalProgress(positions)
+    assert again.wishes()["s.a"] == replace(far, again="")
+    again.finish("s.a", far)
+    assert again.rows == 0
+    assert not again.holds("s.a", far)
+    for found in again, IncrementalProgress(positions):
+        assert list(found.wishes()) == ["s.b", "s.a"]  # it had its turn
+        once_more = found.wishes()["s.a"]
+        assert once_more == TableRequest(serial=once_more.serial)
+    again.finish("s.a", again.wishes()["s.a"])
+    assert list(IncrementalProgress(positions).wishes()) == ["s.b"]
+
+
+def test_of_a_table_that_is_read_parts_are_read_once_more(
     positions: MemoryStore,
 ) -> None:
     progress = IncrementalProgress(positions)
     progress.ask(["s.a"])
     far = replace(progress.wishes()["s.a"], after=("1",))
     progress.advance("s.a", far)
-    progress.ask(["s.a"])
-    assert progress.wishes()["s.a"] == far
+    progress.ask(["s.a"], where="a")
+    progress.ask(["s.a"], where="b")
+    progress.finish("s.a", far)
+    assert progress.wishes()["s.a"].where == "(a) OR (b)"
 
 
 @pytest.mark.parametrize("error", ["", "it failed"])
@@ -135,7 +164,7 @@ def test_a_part_is_kept_with_its_condition_and_joined_with_another(
     far = replace(progress.wishes()["s.a"], after=("1",))
     progress.advance("s.a", far)
     progress.ask(["s.a"], where="a")
-    assert progress.wishes()["s.a"] == far  # it goes on
+    assert progress.wishes()["s.a"] == replace(far, again="a")  # it goes on
     assert progress.report()["s.a"].where == where() == "a"
     progress.ask(["s.a"], where="b")
     assert where() == "(a) OR (b)"
