@@ -103,6 +103,34 @@ def test_a_reload_may_take_a_detached_sink_away(database: Database, pair: Pair) 
     assert not walstream.said("in use by process")
 
 
+def test_a_sink_that_was_taken_out_is_told_what_it_lacks_when_it_is_back(
+    database: Database, pair: Pair
+) -> None:
+    walstream, others = pair.walstream.start().streaming(), pair.walstream.others
+    insert(database, 1, 3)
+    pair.same(3)
+    walstream.others = {}
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    assert verb(walstream.configuration, "reload").returncode == 0
+    walstream.until("sink is no longer fed by the source")
+    insert(database, 4, 5)
+    pair.first.count(5)
+    walstream.others = others
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    assert verb(walstream.configuration, "reload").returncode == 0
+    walstream.until("sink is among the source's sinks again")
+    insert(database, 6, 6)
+    pair.first.count(6)
+    assert [record.new["id"] for record in pair.second.count(4)] == list("1236")
+    assert walstream.terminate() == 0
+    (source,) = as_json(walstream.configuration, "audit", "positions", "audit")[
+        "sources"
+    ]
+    texts = {one["sink"]: one["text"] for one in source["sinks"]}
+    assert "were not sent to it" in texts["other-one"]
+    assert "not sent" not in texts["kafka"]
+
+
 def test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair(
     database: Database, pair: Pair
 ) -> None:

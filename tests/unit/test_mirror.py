@@ -378,10 +378,6 @@ DRIVEN_BY = {
         "fault/test_first_start.py: "
         "test_killed_at_a_step_of_the_first_start_the_next_one_streams"
     ),
-    "walstream/sources/postgres/detached/membership.py": (
-        "integration/test_detaching.py: "
-        "test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair"
-    ),
     "walstream/sources/postgres/detached/source_state.py": (
         "integration/test_detaching.py: "
         "test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on"

@@ -40,6 +40,7 @@ from walstream.sources.postgres.detached.detached_sink import (
     DetachedSink,
     folder_of,
 )
+from walstream.sources.postgres.detached.feed_record import FED, gaps_of
 from walstream.sources.routers import Routers
 from walstream.state.store import LmdbStore
 from walstream.status.instance import Streaming, streaming
@@ -99,6 +100,7 @@ class _Stored:
     epoch: int = 0
     replay: ReplayMark | None = None
     replays: Mapping[str, ReplayMark] = field(default_factory=dict)  # by sink
+    gaps: Mapping[str, str] = field(default_factory=dict)  # by sink, in words
 
     @classmethod
     def read(cls, folder: Path) -> "_Stored":
@@ -118,6 +120,7 @@ class _Stored:
                     epoch_of(positions),
                     REPLAY.read(positions),
                     REPLAYS.read_all(positions),
+                    gaps_of(FED.read_all(positions)),
                 )
         except WalstreamError:
             return cls()
@@ -155,7 +158,10 @@ class _SourceAuditor:
         self._sight.look_at_server()
         missing = audit_sum.gap(self._sight.seen)
         sinks = [
-            self._judged(sink, header, stored, found, told)
+            audit_sum.with_gap(
+                self._judged(sink, header, stored, found, told),
+                stored.gaps.get(sink, ""),
+            )
             for sink, found in sights.items()
         ]
         verdicts = [one.verdict for one in sinks]

@@ -1,6 +1,7 @@
 """Sum of an audit: a verdict in words for each sink, and what a slot has lost. Pure."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from walstream.kafka.delivery_audit import PartitionAudit, TopicAudit
@@ -32,6 +33,17 @@ def of_sink(
     return SinkAudit(sink, verdict, text, resume, up_to, topics)
 
 
+def with_gap(found: SinkAudit, lacks: str) -> SinkAudit:
+    """Tell what a sink was not sent; a backfill since then may have brought the rows.
+
+    Worse verdicts are told alone.
+    """
+    if not lacks or worst((found.verdict, Agreement.UNKNOWN)) is not Agreement.UNKNOWN:
+        return found
+    text = f"{found.text}; {lacks}. Only walstream backfill --replace cures that"
+    return replace(found, verdict=Agreement.UNKNOWN, text=text)
+
+
 def _text(
     verdict: Agreement, resume: Lsn, topics: Sequence[TopicAudit], why: str
 ) -> str:
@@ -53,10 +65,10 @@ def _text(
         )
     if left_out:
         return (
-            f"no gap; changes from {show(resume)} to {_furthest(left_out)} are there in"
+            f"changes from {show(resume)} to {_furthest(left_out)} are there in"
             f" {_count(left_out)}, and will be left out"
         )
-    return f"no gap; nothing is beyond the position {show(resume)}"
+    return f"nothing is beyond the position {show(resume)}"
 
 
 def _places(lost: Sequence[TopicAudit], said: Sequence[PartitionAudit]) -> str:

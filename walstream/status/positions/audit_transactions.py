@@ -72,11 +72,11 @@ def _judged(
     if why := strange(found, place.origin, place.flush):
         return Agreement.FOREIGN, f"of the position in Kafka: {why}", found.lsn
     if found.lsn < place.resume:
-        text = f"no gap; nothing is beyond the position {begins}"
+        text = f"nothing is beyond the position {begins}"
         return Agreement.AGREE, text, None
     upto = show(found.lsn)
     if why := is_before(found, place.replay):
         text = f"changes from {begins} to {upto} come again: {why}"
         return Agreement.REPEATED, text, found.lsn
-    text = f"no gap; changes from {begins} to {upto} are there, and will be left out"
+    text = f"changes from {begins} to {upto} are there, and will be left out"
     return Agreement.AGREE, text, found.lsn

@@ -12,7 +12,7 @@ from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import StoredState
 from walstream.status.positions.audit_model import SinkAudit, WalGap
-from walstream.status.positions.audit_sum import gap, of_sink
+from walstream.status.positions.audit_sum import gap, of_sink, with_gap
 from walstream.status.positions.verdict import StartFacts
 
 SERVER = Server(
@@ -54,12 +54,12 @@ MISSING = partition(Agreement.MISSING, None, "cut off")
 @pytest.mark.parametrize(
     ("partitions", "verdict", "text", "up_to"),
     [
-        ((AGREES,), "agree", "no gap; nothing is beyond the position 0/1F4", None),
+        ((AGREES,), "agree", "nothing is beyond the position 0/1F4", None),
         (
             (AGREES, LEFT_OUT),
             "agree",
             (
-                "no gap; changes from 0/1F4 to 0/300 are there in 1 partition, and will"
+                "changes from 0/1F4 to 0/300 are there in 1 partition, and will"
                 " be left out"
             ),
             0x300,
@@ -80,6 +80,15 @@ def test_the_worst_is_told_and_how_far_it_goes(
 ) -> None:
     found = summed(*partitions)
     assert (found.verdict.value, found.text, found.up_to) == (verdict, text, up_to)
+
+
+def test_what_a_sink_was_not_sent_is_not_agreed_with() -> None:
+    """A backfill may have brought the rows since: nobody knows."""
+    found = with_gap(summed(AGREES), "changes from 0/1 to 0/2 were not sent to it")
+    assert found.verdict is Agreement.UNKNOWN
+    assert "0/1F4; changes from 0/1 to 0/2 were not sent to it" in found.text
+    assert with_gap(summed(AGREES), "") == summed(AGREES)
+    assert with_gap(summed(MISSING), "lacks") == summed(MISSING)
 
 
 def test_a_topic_that_is_gone_is_the_reason() -> None:

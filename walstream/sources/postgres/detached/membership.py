@@ -18,7 +18,7 @@ from walstream.lsn import NEVER, Lsn, show
 from walstream.pipeline.ports import Sink
 from walstream.pipeline.reattach import JoiningSink
 from walstream.pipeline.sent_position import Given
-from walstream.sources.postgres.detached import slot_copy
+from walstream.sources.postgres.detached import feed_record, slot_copy
 from walstream.sources.postgres.detached.detached_sink import (
     AWAY,
     BACK,
@@ -37,10 +37,6 @@ from walstream.telemetry.fields import ERROR, HINT, LSN, SINK, SLOT
 
 _AGAIN_S: Final = 5.0
 _LOOK_EVERY_S: Final = 1.0
-_RENAMED: Final = (
-    "if it has another name now, its topics lack them: walstream backfill 'TABLES' "
-    "--replace"
-)
 _log = structlog.get_logger()
 
 
@@ -86,6 +82,7 @@ class SinkMembership:
     def settle(self, sinks: Iterable[str]) -> set[str]:
         """Tidy up what a start before left; name those that are not in the stream."""
         wanted = set(sinks)
+        feed_record.follow(self._home, self._positions, wanted)
         for sink in JOINS.keys(self._positions):
             self._positions.write(JOINS.of(sink).entry(None))
         for sink, note in DETACHED.read_all(self._positions).items():
@@ -102,8 +99,9 @@ class SinkMembership:
             raise ConfigError(
                 f"no sink of source {self._home.source!r} is in its stream: each was "
                 "detached or dropped",
-                hint="give it another sink; or start from scratch with all of them: "
-                f"walstream positions reset {self._home.source}",
+                hint="put a sink back that was taken out of its `sinks`, or give it "
+                "another; or start from scratch with all of them: walstream positions "
+                f"reset {self._home.source}",
             )
         if len(wanted) > 1:  # else none is ever detached
             self._say_forgotten(sorted(wanted - set(self._notes)))
@@ -124,12 +122,6 @@ class SinkMembership:
         self, sink: str, note: DetachedSink, *, wanted: bool
     ) -> DetachedSink | None:
         """Tidy up after a sink; give what is still so, None: it is in the stream."""
-        if note.phase == AWAY and not wanted:
-            _log.error(
-                "sink was detached, and the source no longer feeds it: it never gets "
-                "the changes from here on",
-                **{SINK: sink, LSN: show(note.resume), HINT: _RENAMED},
-            )
         gives_up = note.phase == AWAY and wanted and sink in self._given_up
         if note.phase != DROPPED and (gives_up or not wanted or note.phase != AWAY):
             slot_copy.drop(self._home, sink, note.slot)
