@@ -229,7 +229,7 @@ class BasicWork:
             ops, taken = self._batch(messages, done)
             try:
                 if ops:
-                    result_of(handler(ops))
+                    result_of(handler(tuple(ops)))
             except BaseException as error:  # noqa: BLE001 - anything of theirs
                 if ops[0].record.offset > (messages[done].offset() or 0):
                     lane.handled = ops[0].record.offset  # tombstones came before

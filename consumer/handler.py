@@ -126,7 +126,7 @@ def basic_handler(
     """Return the function that handles an op; it may be a coroutine function."""
     batch = basic_batch_handler(app)
     if batch is not None:
-        return lambda op: batch([op])
+        return lambda op: batch((op,))
     method = getattr(app, "handle_message", app)
     if not callable(method):
         raise TypeError(
@@ -156,7 +156,7 @@ def idempotent_handler(
     """
     batch = idempotent_batch_handler(app)
     if batch is not None:
-        return lambda tx, op: batch(tx, [op])
+        return lambda tx, op: batch(tx, (op,))
     method = getattr(app, "handle_message", app)
     if not callable(method):
         raise TypeError(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import psycopg
 from psycopg.pq import TransactionStatus
 
 from consumer.error_text import blamed, shown
@@ -14,7 +15,6 @@ from consumer.handler import (
     IdempotentBatchHandler,
     IdempotentHandler,
     Transaction,
-    finished,
     unfinished,
 )
 from consumer.op import Op
@@ -24,6 +24,7 @@ from consumer.state.plan import BatchPlan
 from consumer.state.position import AppliedPosition, SnapshotChunk, place_in_snapshot
 from consumer.state.truncate_barrier import Barrier, Turn
 from consumer.state.value_store import Filling, KeyRefused, ValueStore
+from walstream.errors import WalstreamError
 from walstream.telemetry import runtime
 
 
@@ -185,16 +186,17 @@ class Batch:
         self, tx: Transaction, ops: list[Op], pipeline: HandlerPipeline | None = None
     ) -> int:
         """Call the handler, until time is up or a stop is wished; give the number."""
-        if self.hooks is not None:
-            finished("begin_batch", self.hooks.begin(tx, ops))
+        hooks = self.hooks
+        if hooks is not None:
+            _call("begin_batch", ops, lambda: hooks.begin(tx, tuple(ops)))
         if self.batch_handler is not None:
             handled = self._handle_at_once(tx, ops, self.batch_handler)
         elif pipeline is not None:
             handled = self._handle_ahead(tx, ops, pipeline)
         else:
             handled = self._handle_each(tx, ops)
-        if self.hooks is not None:
-            finished("end_batch", self.hooks.end(tx))
+        if hooks is not None:
+            _call("end_batch", ops[:handled], lambda: hooks.end(tx))
         return handled
 
     def _handle_at_once(
@@ -253,6 +255,22 @@ def _position(row: StateRow) -> str:
     """Name all of the row that moves, so that any other move is noticed."""
     lsn, seq_id = row.position
     return f"{lsn}/{seq_id}/{row.next_offset}"
+
+
+def _call(name: str, ops: list[Op], hook: Callable[[], object]) -> None:
+    """Call a hook; what it raises is met as a batch handler's, at these ops.
+
+    PostgreSQL's errors are met as those of our own statements, and ours say it all.
+    """
+    try:
+        returned = hook()
+    except (psycopg.Error, WalstreamError):
+        raise
+    except BaseException as error:  # sys.exit, CancelledError: theirs, too
+        raise Raised(ops[0], error, len(ops)) from error
+    reason = unfinished(returned)
+    if reason is not None:
+        raise Raised(ops[0], Fatal(f"{name}: {reason}"))
 
 
 def _refuse_unfinished(op: Op, returned: object) -> None:

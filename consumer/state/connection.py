@@ -76,9 +76,11 @@ def passes(error: BaseException, connection: psycopg.Connection[Any]) -> bool:
     if connection.broken:
         return True  # whatever the handler made of it
     cause: BaseException | None = error
-    while cause is not None:
+    seen: list[BaseException] = []  # `raise error from error` makes a ring of them
+    while cause is not None and not any(cause is one for one in seen):
         if isinstance(cause, psycopg.Error):
             state = cause.sqlstate or ""
             return state in _PASSING or state.startswith(_CONNECTION_LOST)
+        seen.append(cause)
         cause = cause.__cause__
     return False

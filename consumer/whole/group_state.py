@@ -50,6 +50,10 @@ _LOCK: Final = (
     "SELECT CASE WHEN pg_catalog.pg_try_advisory_xact_lock(%s)"
     " THEN pg_catalog.pg_current_xact_id()::pg_catalog.text END"
 )
+_COMMITTED: Final = (
+    "SELECT pg_catalog.pg_xact_status(%s::pg_catalog.text::pg_catalog.xid8)"
+    f" {IS} 'committed'"
+)
 _READ: Final = (
     "SELECT topic, lsn, version, next_offset, topic_id, source FROM {row}"  # noqa: S608 - constants
     f" WHERE group_id {IS} %s"
@@ -183,6 +187,14 @@ class GroupState:
         """Lock the group till the transaction's end; give its id, None: taken."""
         row = self._run(tx, _LOCK, (self._lock,)).fetchone()
         return row[0] if row else None
+
+    def committed(self, tx: psycopg.Connection[Any], xid: str) -> bool:
+        """Return whether this transaction was committed, as far as can be told."""
+        try:
+            row = self._run(tx, _COMMITTED, (xid,)).fetchone()
+        except psycopg.Error:
+            return False
+        return bool(row and row[0])
 
     def move(
         self, tx: psycopg.Connection[Any], xid: str, before: GroupRow, after: GroupRow

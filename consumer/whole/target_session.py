@@ -97,7 +97,8 @@ class TargetSession:
 
         Raise Locked or Moved where another process of the group works or has worked,
         and Moved where nobody knows what was committed; or raise what the handler did,
-        or the commit.
+        or the commit. What a handler raised behind a COMMIT of its own is not why it
+        stops: what took effect is not done again.
         """
         tx, xid = self.tx, None
         try:
@@ -109,9 +110,11 @@ class TargetSession:
                 return self._move(tx, xid, before, after)
         except ConsumerStopped:
             raise
-        except Exception:
+        except Exception as error:
             if tx.closed:
                 raise Moved from None  # nobody knows whether it was committed
+            if xid is not None and self._state.committed(tx, xid):
+                raise _committed(due.whole) from error
             raise
 
     def keep(
@@ -176,6 +179,14 @@ class TargetSession:
 def _position(row: GroupRow) -> str:
     """Name what each move changes, and what an operator passes transactions by with."""
     return f"{row.lsn}/{row.version}"
+
+
+def _committed(whole: WholeTransaction) -> TransactionEnded:
+    return TransactionEnded(
+        f"the handler ended its transaction, at {whole!r}",
+        hint="the consumer commits: a handler only returns or raises. What it committed"
+        " has no position, and comes again at the next start",
+    ).on("", whole.lsn, 0)
 
 
 def failed(whole: WholeTransaction, cause: BaseException) -> HandlerFailed:

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from confluent_kafka import Producer
+from psycopg.errors import SerializationFailure
 
 from consumer import (
     ForeignSource,
@@ -20,6 +21,7 @@ from consumer import (
     TopicReplaced,
     Transaction,
     TransactionConsumer,
+    TransactionEnded,
     WholeTransaction,
 )
 from tests.support.deadline import wait_until
@@ -213,6 +215,29 @@ def test_a_handler_is_asked_again_and_its_failure_names_the_transaction(
     assert asked == [10, 10, 10, 20]
     assert [lsn for lsn, _, _ in bench.applied()] == [10]
     assert (Measure.RETRIED, 1) in bench.measures
+
+
+@pytest.mark.parametrize("how", ["retry", "serialization", "another"])
+def test_what_a_handler_committed_is_not_done_again(bench: Bench, how: str) -> None:
+    calls: list[int] = []
+
+    def handle(tx: Transaction, whole: WholeTransaction) -> None:
+        calls.append(whole.lsn)
+        apply(tx, whole)
+        tx.execute("COMMIT")
+        if how == "another":
+            tx.execute("BEGIN")
+        elif how == "retry":
+            raise Retry
+        else:
+            raise SerializationFailure
+
+    bench.send(10, 0)
+    with bench.running(handle) as running:
+        error = running.fails(TransactionEnded)
+    assert error.lsn == 10
+    assert calls == [10]
+    assert [lsn for lsn, _, _ in bench.applied()] == [10]
 
 
 def test_what_a_constraint_refuses_at_the_commit_names_it(bench: Bench) -> None:

@@ -1,5 +1,7 @@
 """A TRUNCATE that Kafka deleted from one partition before the group began to read."""
 
+import re
+
 import pytest
 
 from consumer import TopicReplaced
@@ -7,6 +9,8 @@ from tests.support.deadline import wait_until
 from tests.support.loads.op_record import Feed, backfilled, truncate
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.programs.consumer_thread import Setting
+from tests.support.project.own_coverage import ROOT
+from walstream.lsn import show
 
 pytestmark = pytest.mark.same_on_15
 BEGUN = "SELECT count(next_offset) FROM replication_consumer_state"
@@ -26,6 +30,17 @@ def trim(setting: Setting, feed: Feed) -> None:
         feed.insert(number, 1)
     feed.flush()
     TopicAdmin(setting.kafka.bootstrap).delete_before(setting.topic, 1, 1)
+
+
+def rewound(setting: Setting, lsn: int) -> str:
+    """Return the documented statements that make a group handle ops again."""
+    written = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    (found,) = re.findall(
+        r"```sql\n(BEGIN;\nUPDATE replication_.*?)```", written, re.DOTALL
+    )
+    shown = str(found).replace("'mirror'", f"'{setting.group}'")
+    shown = shown.replace("'shop.orders'", f"'{setting.topic}'")
+    return shown.replace("0/1E8480", show(lsn))
 
 
 def items(setting: Setting) -> list[int]:
@@ -49,6 +64,24 @@ def test_a_truncate_with_which_the_others_begin_is_passed(
         feed.flush()
         setting.until(5)
     assert items(setting) == [103]
+
+
+def test_a_truncate_is_run_again_where_its_group_was_set_back(setting: Setting) -> None:
+    def send(feed: Feed) -> None:
+        feed.insert(1, 0)
+        empty(feed)
+        feed.insert(2, 1)
+        feed.flush()
+
+    send(setting.make(partitions=2))
+    with setting.running():
+        setting.until(3)
+        assert items(setting) == [2]
+    setting.database.execute(rewound(setting, 1000))
+    send(Feed(setting.kafka.bootstrap, setting.topic))  # under the same LSNs
+    with setting.running():
+        setting.until(6)
+    assert items(setting) == [2]
 
 
 def test_a_truncate_that_would_take_newer_rows_stops_the_group(

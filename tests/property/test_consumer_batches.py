@@ -81,7 +81,7 @@ def outcome(app: Trace, records: list[FetchedRecord], *, batch: int | None) -> O
     lane.stored = 0
     options = BasicOptions(
         decode=Decoder().op_of,
-        handler=lambda op: app.handle_batch([op]),
+        handler=lambda op: app.handle_batch((op,)),
         on_poison="stop",
         metrics=lambda measure, value, *_: measures.append((measure, value)),
         guard=cast("TopicGuard", None),
@@ -139,6 +139,19 @@ def test_what_does_not_fail_comes_in_full_batches() -> None:
     outcome(app, [FetchedRecord(at, value) for at in range(25)], batch=8)
     assert app.sizes == [8, 8, 4]
     assert app.handled == list(range(20))
+
+
+def test_a_batch_is_not_the_handlers_to_change() -> None:
+    value = OpEncoder(insert(1, 0, ["1", "1"]).table).encode(insert(1, 0, ["1", "1"]))
+
+    class Taker(Trace):
+        def handle_batch(self, ops: Sequence[Op]) -> None:
+            assert isinstance(ops, tuple)  # a list was ours: what it lost was skipped
+            super().handle_batch(ops)
+
+    app = Taker({4}, {2: 1})
+    records = [FetchedRecord(at, value) for at in range(6)]
+    assert outcome(app, records, batch=3)[1:] == (4, HandlerFailed, 4)
 
 
 def test_a_cancelled_batch_stops_and_is_not_called_again() -> None:

@@ -5,7 +5,7 @@ match is taken to exist, and mappings and fallback are taken to be used.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from walstream.config.handler import OutboxHandler
@@ -27,9 +27,15 @@ class Feed:
     source: str
     sink: str
     writes_ops: bool
+    names_ops: bool  # do readers, and the sink itself, go by their positions
     brokers: frozenset[str]
     topics: frozenset[str]  # patterns with * and ?
     asides: frozenset[str]  # of those, what holds no ops
+
+    @property
+    def without_asides(self) -> "Feed":
+        """Return the same with the topics of tables alone."""
+        return replace(self, topics=self.topics - self.asides)
 
     def shares_cluster(self, other: "Feed") -> bool:
         return self.sink == other.sink or not self.brokers.isdisjoint(other.brokers)
@@ -45,6 +51,7 @@ def feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator[
                     source=name,
                     sink=sink_name,
                     writes_ops=sink.format == "op",
+                    names_ops=_names_ops(sink),
                     brokers=brokers(sink.producer),
                     topics=frozenset(_topics(name, source, sink)),
                     asides=frozenset(
@@ -105,6 +112,14 @@ def _overlap(one: str, other: str) -> bool:
 def is_wild(pattern: str) -> bool:
     """Return whether it has a wildcard."""
     return "*" in pattern or "?" in pattern
+
+
+def _names_ops(sink: KafkaSinkConfig) -> bool:
+    debezium = sink.debezium
+    return sink.format == "op" or (
+        sink.format == "debezium"
+        and (debezium.position_header or debezium.transaction_block)
+    )
 
 
 def _topics(name: str, source: Source, sink: KafkaSinkConfig) -> Iterator[str]:

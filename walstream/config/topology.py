@@ -218,6 +218,29 @@ def check_topics(
             )
     for feed in every:
         yield from _check_loop(feed, sources[feed.source])
+    yield from _check_sinks_of_one(every)
+
+
+def _check_sinks_of_one(every: Iterable[Feed]) -> Iterator[Problem]:
+    """No topic is written by two sinks of one source.
+
+    Each keeps the commits' order, but not with the other. Who goes by positions, as the
+    idempotent consumer and `skip_delivered` do, takes a lower one as a repeat.
+    """
+    for one, other in combinations(every, 2):
+        if one.source != other.source or one.sink == other.sink:
+            continue
+        if not (one.names_ops or other.names_ops) or not one.shares_cluster(other):
+            continue
+        if topic := shared_topic(one.without_asides, other.without_asides):
+            yield Problem(
+                ("sources", other.source, "sinks"),
+                f'sinks.{one.sink} and sinks.{other.sink} can both reach the topic "'
+                f'{topic}" of the same brokers: their records would mix out of the '
+                "commits' order there, and readers leave out a lower position as a "
+                "repeat. Send the tables of one topic through one sink, or give each "
+                "sink topics of its own",
+            )
 
 
 def check_parking(

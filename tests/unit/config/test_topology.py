@@ -120,6 +120,43 @@ def test_polled_tables_are_named_after_their_source() -> None:
     assert topics({"one": postgres("old.orders"), "old": polled}, **sinks)
 
 
+def two_sinks(first: dict[str, Any], second: dict[str, Any], *tables: str) -> list[str]:
+    return topics({"app": postgres(*tables, sinks=["k", "l"])}, k=first, l=second)
+
+
+def test_two_sinks_of_one_source_have_topics_of_their_own() -> None:
+    def only(table: str, topic: str, *servers: str, **keys: Any) -> dict[str, Any]:
+        mapped = {f"public.{table}": {"name": topic}}
+        return kafka(*servers, topic="", topics=mapped, **keys)
+
+    tables = "public.orders", "public.customers"
+    (shown,) = two_sinks(only("orders", "shop"), only("customers", "shop"), *tables)
+    assert shown.startswith("sources.app.sinks: sinks.k and sinks.l ")
+    assert '"shop"' in shown
+    apart = only("orders", "shop"), only("customers", "people")
+    assert not two_sinks(*apart, *tables)
+    far = only("orders", "shop"), only("customers", "shop", "b:1")
+    assert not two_sinks(*far, *tables)
+    # the same table twice is out of order, too
+    assert two_sinks(kafka(), only("orders", "public.orders"), "public.*")
+    assert two_sinks(kafka(), kafka(), "public.*")
+    assert not two_sinks(kafka(), kafka(topic="b.{schema}.{table}"), "public.*")
+
+
+def test_sinks_without_positions_may_meet() -> None:
+    bare = {"position_header": False}
+    named, unnamed = kafka(format="debezium"), kafka(format="debezium", debezium=bare)
+    assert two_sinks(named, unnamed, "public.*")
+    assert not two_sinks(unnamed, unnamed, "public.*")
+    block = {**bare, "transaction_block": True}
+    assert two_sinks(kafka(format="debezium", debezium=block), unnamed, "public.*")
+    assert not two_sinks(kafka(format="event"), kafka(format="event"), "public.*")
+    # one topic of transactions, of messages: what it has are no ops
+    told = {"txinfo": "told", "format": "debezium"}
+    first, second = kafka(topic="a.{table}", **told), kafka(topic="b.{table}", **told)
+    assert not two_sinks(first, second, "public.*")
+
+
 def test_a_chain_that_bites_its_tail_is_refused() -> None:
     (complaint,) = topics({"up": chained("a.x", servers="A:1")}, k=kafka())
     assert complaint.startswith("sources.up.topics: ")

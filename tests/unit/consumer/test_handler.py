@@ -70,7 +70,7 @@ def test_an_application_of_batches_handles_one_op_as_a_batch_of_one() -> None:
     op = cast("Op", object())
     basic_handler(app)(op)
     idempotent_handler(app)(cast("Any", None), op)
-    assert app.seen == [([op],), (None, [op])]
+    assert app.seen == [((op,),), (None, (op,))]
     assert basic_batch_handler(app) is not None
     assert basic_batch_handler(Application()) is None
     assert idempotent_batch_handler(Application()) is None

@@ -44,6 +44,14 @@ def test_the_cause_decides_where_a_handler_wrapped_it() -> None:
     assert passes(wrapped, _OPEN)
 
 
+def test_causes_that_lead_back_to_themselves_end() -> None:
+    alone, first, second = RuntimeError(), RuntimeError(), RuntimeError()
+    alone.__cause__ = alone
+    first.__cause__, second.__cause__ = second, first
+    assert not passes(alone, _OPEN)
+    assert not passes(first, _OPEN)
+
+
 @pytest.mark.parametrize(
     ("dsn", "timeout"),
     [

@@ -600,6 +600,43 @@ def test_hooks_surround_each_batch(around: Surroundings) -> None:
     assert said == [2, "end", 1, "end"]
 
 
+def test_what_a_hook_does_to_its_ops_is_its_own(around: Surroundings) -> None:
+    def begin(_: object, batch: Any) -> None:
+        sorted(batch, key=lambda op: -op.lsn)
+        assert isinstance(batch, tuple)
+
+    hooks = BatchHooks(begin, lambda _: None)
+    all_of(work(around, hooks=hooks), sent(ops(1, 2, 3)))
+    assert around.applied == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["begin", "end"])
+def test_what_a_hook_raises_is_met_as_a_handlers(
+    around: Surroundings, name: str
+) -> None:
+    def hooks(*raised: BaseException) -> BatchHooks:
+        left = [*raised]
+
+        def call(*_: object) -> None:
+            if left:
+                raise left.pop(0)
+
+        one = {"begin": lambda *_: None, "end": lambda *_: None, name: call}
+        return BatchHooks(one["begin"], one["end"])
+
+    waits = all_of(work(around, hooks=hooks(Retry(), Retry())), sent(ops(1, 2)))
+    assert len(waits) == 2
+    assert around.applied == [0, 1]
+    assert around.counts["retried"] == 2
+    failing = ValueError(), ValueError()
+    with pytest.raises(HandlerFailed, match="ValueError") as stopped:
+        all_of(work(around, hooks=hooks(*failing)), sent(ops(5, 6), 2))
+    assert (stopped.value.partition, stopped.value.offset) == (0, 2)
+    with pytest.raises(HandlerFailed, match="SystemExit"):
+        all_of(work(around, hooks=hooks(SystemExit())), sent(ops(5, 6), 2))
+    assert around.applied == [0, 1]
+
+
 def other(around: Surroundings, number: int) -> PartitionState:
     return PartitionState("g", Place("t", number), cast("Tables", around.database))
 
