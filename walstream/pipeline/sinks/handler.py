@@ -26,11 +26,12 @@ from walstream.pipeline.sinks.wrapper import FrontSink
 from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
 from walstream.telemetry import runtime
-from walstream.telemetry.fields import ERROR, LSN, SINK, TABLE
+from walstream.telemetry.fields import ERROR, HINT, LSN, SINK, TABLE
 from walstream.telemetry.throttle import Throttle
 
 _SAY_AGAIN_S: Final = 60.0
 _TURN_S: Final = 0.1  # the server has to hear of us meanwhile
+_LONG_S: Final = 10.0  # of one call, in which it hears nothing
 _log = structlog.get_logger()
 
 
@@ -83,6 +84,7 @@ class HandlerSink(FrontSink):
         self._again_at = 0.0  # when what a handler could not take is tried again
         self._backoff = Backoff()
         self._throttle = Throttle(_SAY_AGAIN_S, clock)
+        self._long_throttle = Throttle(_SAY_AGAIN_S, clock)
         self._end = HeldEnd()
 
     @property
@@ -188,10 +190,32 @@ class HandlerSink(FrontSink):
     def _outcome(self, op: ReplicationOp | MessageOp) -> _Outcome:
         if isinstance(op, MessageOp):
             return []
+        began = self._clock()
         try:
             return list(self._chain.handle(op))
         except (Unhandled, HistoryError) as error:
             return error
+        finally:
+            if (took_s := self._clock() - began) >= _LONG_S:
+                self._say_long(op, took_s)
+
+    def _say_long(self, op: ReplicationOp, took_s: float) -> None:
+        """Log it: what comes of it, if it was long enough, says the server alone."""
+        kinds = self._chain.kinds(op.table)
+        if self._long_throttle.is_due(str(kinds)):
+            _log.warning(
+                "a call of a handler took long: the stream stood still meanwhile",
+                **{
+                    SINK: self.name,
+                    TABLE: op.table.full_name,
+                    LSN: show(op.lsn),
+                    HINT: "make it end within seconds, or raise Transient: the server "
+                    "ends a connection that it has not heard of for wal_sender_timeout",
+                },
+                seq_id=op.seq_id,
+                handlers=kinds,
+                seconds=round(took_s, 1),
+            )
 
     def _pass_on(self, waiting: _Waiting, outs: _Outcome) -> None:
         """Send the results of one op; a refused one waits, unless it is a row's."""

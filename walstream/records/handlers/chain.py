@@ -4,13 +4,15 @@ Picklable before its first op: Spark's tasks make the same of it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
+from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
 from walstream.records.handlers import (
+    HANDLERS,
     OUTBOX,
     Handler,
     Out,
@@ -52,6 +54,7 @@ class _Step:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
+        self.handled = _handled if spec.kind in HANDLERS else _handled_by_package
         self._make = handler_of(spec.kind)
         self._handlers: dict[Table, Handler | None] = {}
 
@@ -75,7 +78,7 @@ class _Step:
             return self._make(table, spec.settings)
         except WalstreamError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # a stranger's: its words may hold what the options hold
             raise ConfigError(
                 f"handler {spec.kind!r} cannot be made for table {table.full_name!r}:"
@@ -108,9 +111,17 @@ class Chain:
                 if handler is None:
                     following.append(one)
                 else:
-                    following += _handled(step.spec.kind, handler, one)
+                    following += step.handled(step.spec.kind, handler, one)
             ops = following
         return ops
+
+    def kinds(self, table: Table) -> list[str]:
+        """Name the handlers that may take a table's ops."""
+        return [
+            step.spec.kind
+            for step in self._steps
+            if any(matches(one, table.full_name) for one in step.spec.tables)
+        ]
 
     def is_outbox(self, table: Table) -> bool:
         """Return whether a table is one, behind these handlers."""
@@ -153,12 +164,62 @@ class Chain:
 
 
 def _handled(kind: str, handler: Handler, op: ReplicationOp) -> list[Out]:
+    """Return what one of walstream's own handlers makes of an op."""
     try:
         return list(handler.handle(op))
     except (Transient, HistoryError):
         raise
+    except MemoryError as error:
+        raise Transient(f"handler {kind!r}: no memory is left") from error
     except Exception as error:
-        # a stranger's words may hold a row's values
-        known = isinstance(error, WalstreamError)
-        what = str(error.args[0]) if known else type(error).__name__
-        raise Unhandled(f"handler {kind!r}: {what}") from error
+        raise _unhandled(kind, error) from error
+
+
+def _handled_by_package(kind: str, handler: Handler, op: ReplicationOp) -> list[Out]:
+    """Return what a package's handler makes of an op, of which it gets a copy.
+
+    Other sinks have the same rows, and a batch is handled again: it may change its own.
+    """
+    old = None if op.old is None else list(op.old)
+    new = None if op.new is None else list(op.new)
+    try:
+        made: Any = handler.handle(replace(op, old=old, new=new))
+        outs: list[Out] | None = None if made is None else list(made)
+    except (Transient, HistoryError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # sys.exit(), for one, which would end the worker
+        raise _unhandled(kind, error) from error
+    if outs is None:
+        raise Unhandled(f"handler {kind!r} returns None: return [] to skip an op")
+    _check(kind, outs, op)
+    return outs
+
+
+def _unhandled(kind: str, error: BaseException) -> Unhandled:
+    # a stranger's words may hold a row's values
+    known = isinstance(error, WalstreamError)
+    what = str(error.args[0]) if known else type(error).__name__
+    return Unhandled(f"handler {kind!r}: {what}")
+
+
+def _check(kind: str, outs: Iterable[object], op: ReplicationOp) -> None:
+    """Raise Unhandled for what no sink takes, HistoryError for two ops of one name."""
+    names = set()
+    for out in outs:
+        if isinstance(out, ProducerRecord):
+            continue
+        if not isinstance(out, ReplicationOp):
+            raise Unhandled(
+                f"handler {kind!r} returns a {type(out).__name__}, which is neither a"
+                " ReplicationOp nor a ProducerRecord"
+            )
+        name = out.lsn, out.seq_id
+        if name in names:
+            raise HistoryError(
+                f"handler {kind!r} makes several ops of the one of table"
+                f" {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}): they have"
+                " one name, and readers leave out all but one",
+                hint="return a ProducerRecord for each but one, or have a sink of its"
+                " own for each; then: walstream run",
+            )
+        names.add(name)

@@ -86,7 +86,7 @@ class Outbox:
             self._check_sent(op)
         try:
             record = self._made(op)
-        except HistoryError:
+        except (HistoryError, MemoryError):
             raise
         except WalstreamError as error:
             raise HistoryError(str(error.args[0]), hint=error.hint) from error

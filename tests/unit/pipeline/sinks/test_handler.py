@@ -381,6 +381,41 @@ class Slow:
         return [op]
 
 
+class Long:
+    """Waits for a service that does not answer, the longer the larger the value."""
+
+    rig: Rig
+
+    def __init__(self, _: Table, __: Mapping[str, Any]) -> None: ...
+
+    def handle(self, op: ReplicationOp) -> list[Out]:
+        self.rig.now += float(str((op.new or ())[1]))
+        raise Transient("no answer")
+
+
+def test_a_call_that_takes_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may end the connection for it, and its error names no handler."""
+    monkeypatch.setitem(HANDLERS, "long", Long)
+    rig = Long.rig = Rig()
+    specs = [Spec("moody", ("other.*",), {}), Spec("long", ("public.*",), {})]
+    rig.sink = HandlerSink(rig.target, Chain(specs), clock=lambda: rig.now)
+    rig.send("9.9")
+    with capture_logs() as said:
+        rig.sink.ready()
+    assert [one["event"][:20] for one in said] == ["a handler cannot wor"]
+    rig = Long.rig = Rig()
+    rig.sink = HandlerSink(rig.target, Chain(specs), clock=lambda: rig.now)
+    rig.send("75.04")
+    with capture_logs() as said:
+        rig.sink.ready()
+        rig.sink.ready()
+    long, waits = said
+    assert waits["error"] == "no answer"
+    assert (long["handlers"], long["seconds"], long["seq_id"]) == (["long"], 75.0, 0)
+    assert (long["table"], long["lsn"]) == ("public.t", "0/8")
+    assert "wal_sender_timeout" in long["hint"]
+
+
 def test_a_row_beside_the_stream_is_not_blamed_for_an_op_that_is_refused() -> None:
     rig = Rig()
     rig.target.refused = "large"

@@ -19,6 +19,7 @@ from walstream.config.handler import OutboxHandler
 from walstream.errors import ConfigError, HistoryError
 from walstream.op import EPOCH_S, Kind, ReplicationOp, Table
 from walstream.records.handlers.outbox import Outbox
+from walstream.records.handlers.outbox_form import OutboxForm
 from walstream.records.producer_record import ProducerRecord
 from walstream.row import UNCHANGED, Value
 
@@ -192,6 +193,17 @@ def test_no_event_is_skipped_because_it_has_no_record() -> None:
     with pytest.raises(HistoryError, match=r"\(0/9, 4\) has no record") as caught:
         list(handler(unknown, partition="part").handle(row))
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_lack_of_memory_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handlers' chain has it tried again."""
+
+    def lacking(_: OutboxForm, __: ReplicationOp) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(OutboxForm, "value", lacking)
+    with pytest.raises(MemoryError):
+        list(handler().handle(op()))
 
 
 @pytest.mark.parametrize("half", ['{"a": "\\ud83d"}', '{"a": {"\\ude00": 1}}'])
