@@ -6,6 +6,8 @@ from typing import Final
 from confluent_kafka import KafkaError, Message
 
 from walstream.errors import PermissionLacking, Transient, WalstreamError
+from walstream.telemetry import runtime
+from walstream.telemetry.throttle import Throttle
 
 _DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -14,6 +16,8 @@ _DENIED: Final = {
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
 }
+_LASTS_S: Final = 10.0  # a leader is elected within seconds
+_SAY_AGAIN_S: Final = 60.0
 _log = logging.getLogger(__name__)
 
 
@@ -37,11 +41,27 @@ def meet_fetch_error(message: Message) -> None:
     _log.warning(text)
 
 
-def meet_start_error(error: KafkaError) -> None:
-    """Note why it is not known where to begin: it is asked again, unless it may not."""
-    text = f"asking where the group begins: {error.str()} ({error.name()})"
-    _refuse_denied(error, text)
-    _log.debug(text)
+class StartTrouble:
+    """Reasons why it is not known where to begin, logged where they last."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._throttle = Throttle(_SAY_AGAIN_S)
+
+    def meet(self, error: KafkaError) -> None:
+        """Note one: it is asked again, unless it may not."""
+        text = f"asking where the group begins: {error.str()} ({error.name()})"
+        _refuse_denied(error, text)
+        now = runtime.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since < _LASTS_S or not self._throttle.is_due(text):
+            _log.debug(text)
+        else:
+            _log.warning("%s; no partition of its topic is read until then", text)
+
+    def end(self) -> None:
+        self._since = None
+        self._throttle.reset()
 
 
 def _refuse_denied(error: KafkaError, text: str) -> None:

@@ -24,7 +24,7 @@ from consumer.group.assignment_text import assignment_text
 from consumer.group.broker_outage import OutageLog
 from consumer.group.buffer import Budget
 from consumer.group.client_close import LEAVE_S, left
-from consumer.group.fetch_error import meet_fetch_error, meet_start_error
+from consumer.group.fetch_error import StartTrouble, meet_fetch_error
 from consumer.group.flow import FetchBudget
 from consumer.group.settings import (
     ClientProperties,
@@ -69,6 +69,7 @@ class Fetcher:
         self._said = ""  # what it reads, as it was logged last
         self._start = start
         self._next_start = 0.0
+        self._start_trouble = StartTrouble()
         self._patience_s = max_poll_interval_s(settings) * _REVOKE_SHARE
         self._lanes: dict[Place, AssignedPartition] = {}
         self._former: dict[Place, AssignedPartition] = {}  # revoked, but still running
@@ -166,8 +167,9 @@ class Fetcher:
         try:
             found = self._start.offsets(self._consumer, new, self._lanes)
         except KafkaException as error:
-            meet_start_error(error.args[0])
+            self._start_trouble.meet(error.args[0])
             return
+        self._start_trouble.end()
         for place, offset in found.items():
             lane = self._lanes[place]
             lane.begins = offset

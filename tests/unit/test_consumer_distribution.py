@@ -19,6 +19,7 @@ VENDORED: Final = {
     *("walstream.errors", "walstream.lsn", "walstream.op", "walstream.row"),
     *("walstream.formats.op", "walstream.formats.plain", "walstream.formats.row"),
     *("walstream.pipeline.backoff", "walstream.telemetry.runtime"),
+    "walstream.telemetry.throttle",
     "walstream.formats.debezium.calendar_text",
     "walstream.formats.debezium.composite_text",
     "walstream.formats.debezium.connect_value",

@@ -6,7 +6,8 @@ from typing import cast
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from consumer.group.fetch_error import meet_fetch_error
+from consumer.group.fetch_error import StartTrouble, meet_fetch_error
+from tests.support.runtime import altered
 from walstream.errors import PermissionLacking, Transient
 
 
@@ -36,3 +37,22 @@ def test_what_passes_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         meet(KafkaError.UNKNOWN_TOPIC_OR_PART)
     assert "reading 'orders'" in caplog.text
+
+
+def test_a_beginning_that_is_not_known_for_long_is_told_each_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trouble, now = StartTrouble(), 0.0
+    with altered(monotonic=lambda: now), caplog.at_level(logging.WARNING):
+        told = []
+        for at in (0.0, 5.0, 11.0, 30.0, 72.0):
+            now = at
+            trouble.meet(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            told.append(len(caplog.records))
+        assert told == [0, 0, 1, 1, 2]
+        assert "no partition of its topic is read" in caplog.text
+        trouble.end()
+        trouble.meet(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+        assert len(caplog.records) == 2
+        with pytest.raises(PermissionLacking):
+            trouble.meet(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
