@@ -230,7 +230,7 @@ def test_a_table_of_mariadb_that_is_locked_or_dropped_stops_no_other(
 
 
 @pytest.mark.fault_long
-@pytest.mark.takes(13)
+@pytest.mark.takes(150)
 def test_a_table_of_sqlite_that_is_dropped_stops_no_other_until_none_is_left(
     kafka: KafkaServer, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -245,4 +245,4 @@ def test_a_table_of_sqlite_that_is_dropped_stops_no_other_until_none_is_left(
         comes_and_goes(scene)
         dropped_last(scene)
         execute(shop.file, "DROP TABLE a")
-        polled.ends_with(2, "there is no table", timeout_s=LONG_S)
+        polled.ends_with(2, "there is no table", timeout_s=2 * LONG_S)

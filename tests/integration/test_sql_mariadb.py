@@ -50,6 +50,10 @@ VALUES: list[tuple[str, str, object]] = [
     ("decimal(65,30)", f"'{LONG}'", Decimal(LONG)),
     ("decimal(10,2)", "1.5", Decimal("1.50")),
     ("float", "1.1", 1.1),
+    ("float", "16777216", 16777216.0),
+    ("float", "-3.4028234663852886e38", -3.4028235e38),
+    ("float(7,3)", "1234.567", 1234.567),
+    ("float(10,2) unsigned zerofill", "1.5", 1.5),
     ("double", "1e-300", 1e-300),
     ("bit(1)", "b'1'", 1),
     ("bit(64)", "b'1111'", 15),
@@ -153,6 +157,28 @@ def test_instant_is_read_in_utc_whatever_the_server_says(
     finally:
         mariadb_database.execute("SET GLOBAL time_zone = 'SYSTEM'")
     assert row["at"] == dt.datetime(2026, 7, 2)  # noqa: DTZ001 - as MariaDB has it
+
+
+@pytest.fixture
+def loose(mariadb_database: Mariadb) -> Iterator[Mariadb]:
+    """Let new sessions see uncommitted rows, and pad what is fixed in length."""
+    isolation = "SET GLOBAL TRANSACTION ISOLATION LEVEL"
+    before = mariadb_database.fetch("SELECT @@GLOBAL.sql_mode")[0][0]
+    mariadb_database.execute(f"{isolation} READ UNCOMMITTED")
+    mode = "CONCAT('ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,', @@GLOBAL.sql_mode)"
+    mariadb_database.execute(f"SET GLOBAL sql_mode = {mode}")
+    yield mariadb_database
+    mariadb_database.execute(f"{isolation} REPEATABLE READ")
+    mariadb_database.execute("SET GLOBAL sql_mode = %s", before)
+
+
+def test_server_of_loose_settings_is_read_as_any_other(loose: Mariadb) -> None:
+    loose.execute("CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, c char(6))")
+    loose.execute("INSERT INTO t (c) VALUES ('a')")
+    with loose.connect() as writer, writer.cursor() as cursor:
+        cursor.execute("INSERT INTO t (c) VALUES ('never')")
+        assert read(loose.url, "t").rows == [{"id": 1, "c": "a"}]
+        writer.rollback()
 
 
 def test_hidden_columns_are_read_where_they_are_named(

@@ -15,7 +15,7 @@ import pytest
 from tests.support.fixtures.postgres import Database as Home
 from tests.support.fixtures.postgres import OwnPostgres
 from tests.support.programs.table_read import looked, postgres_url, read
-from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.errors import ConfigError, PermissionLacking, Transient, WalstreamError
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.query import ahead, newest, oldest, rows
 from walstream.testing.servers.port import free_port
@@ -140,6 +140,40 @@ def test_names_are_looked_up_by_the_roles_path_and_printed_without_it(
     assert looked(url, "t").schema == "shop"
     with pytest.raises(ConfigError, match="did you mean t"):
         read(url, "T")
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_pooled_connection_is_left_as_it_was(database: Home, driver: str) -> None:
+    """Between two transactions a pooler gives it to the application."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    url = postgres_url(database.dsn, driver)
+    shape = looked(url, "t")
+    asked = (
+        "SELECT name, setting FROM pg_catalog.pg_settings WHERE name NOT IN"
+        " ('application_name', 'client_encoding', 'transaction_isolation')"
+    )
+    with Database(url).session() as connection:
+        assert newest(connection, shape) is None
+        pooled: Any = connection.connection.driver_connection
+        with pooled.cursor() as cursor:
+            cursor.execute(asked)
+            left = dict(cursor.fetchall())
+            cursor.execute("INSERT INTO t VALUES (1)")
+        pooled.commit()
+        assert newest(connection, shape) == 1
+    with psycopg.connect(database.dsn) as other:
+        assert left == dict(other.execute(asked).fetchall())
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_session_reads_only(database: Home, driver: str) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    url = postgres_url(database.dsn, driver)
+    with (
+        pytest.raises(WalstreamError, match="25006"),
+        Database(url).session() as connection,
+    ):
+        connection.exec_driver_sql("INSERT INTO public.t VALUES (1)")
 
 
 @pytest.mark.parametrize(
@@ -367,8 +401,8 @@ def test_locked_table_is_not_waited_for_for_ever(
     database.execute("CREATE TABLE t (id int PRIMARY KEY)")
     url = postgres_url(database.dsn)
     shape = looked(url, "t")
-    settings = {"postgresql": ("SET lock_timeout = '0.2s'",)}
-    monkeypatch.setattr("walstream.sources.sql.database.engine._SETTINGS", settings)
+    settings = "walstream.sources.sql.database.engine._POSTGRES"
+    monkeypatch.setattr(settings, {"lock_timeout": "0.2s"})
     with psycopg.connect(database.dsn) as holder:
         holder.execute("LOCK TABLE t")
         with (

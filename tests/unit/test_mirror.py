@@ -416,10 +416,6 @@ DRIVEN_BY = {
         "integration/test_polled_run.py: "
         "test_a_database_that_is_away_is_said_once_and_a_stop_ends_at_once"
     ),
-    "walstream/sources/sql/table_thread.py": (
-        "integration/test_polled_tables.py: "
-        "test_a_table_of_postgresql_that_is_locked_dropped_or_revoked_stops_no_other"
-    ),
     "walstream/sources/sql/task_factory.py": (
         "integration/test_polling.py: "
         "test_seven_rows_by_three_come_in_three_polls_of_an_instance_that_is_asked"

@@ -8,7 +8,7 @@ timeout, and after the end of the transactions that were open when it was noted,
 the engine tells (its low-water mark has reached the gap's mark).
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -118,6 +118,15 @@ class GapLedger:
         if not due:
             return []
         return [(low, high) for low, high, block in self._gaps if block in due]
+
+    def going(self) -> list[Interval]:
+        """Return what goes when the round ends."""
+        gone = set(self._last_look)
+        return [(low, high) for low, high, block in self._gaps if block in gone]
+
+    def count_from(self, key: int) -> int:
+        """Count the gaps that end at a key, or above it."""
+        return len(self._gaps) - bisect_left(self._gaps, key, key=itemgetter(1))
 
     def looked(self, now: float) -> Forgotten:
         """End the round: all that was due was read again.

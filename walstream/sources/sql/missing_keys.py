@@ -9,11 +9,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import structlog
+
+from walstream.sources.sql.gap_ledger import Forgotten
 from walstream.sources.sql.intervals import Interval, count_keys, outside
 from walstream.sources.sql.progress import Horizon, TableProgress
+from walstream.telemetry.fields import HINT, TABLE
+from walstream.telemetry.throttle import Throttle
 
 _SURE_S: Final = 60.0  # a key may be drawn before its transaction is seen
 _ALL_ABOVE: Final = 1 << 65
+_MOST_AHEAD: Final = 100  # gaps above the next key: in more, others give the keys
+_SAY_AGAIN_S: Final = 3600.0
+_log = structlog.get_logger()
 
 
 class LowWatermark(Protocol):
@@ -33,6 +41,8 @@ class Looks(Protocol):
 
     def newest(self) -> int | None: ...
 
+    def next_key(self) -> int | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
@@ -48,14 +58,18 @@ class Holes:
 
     def __init__(
         self,
+        table: str,
         progress: TableProgress,
         connect: Callable[[], AbstractContextManager[Looks]],
     ) -> None:
+        self._table = table
         self._progress = progress
         self._connect = connect
         self._watched: _Watched | None = None
         self._settled: int | None = None  # what is missing up to this never comes
         self._read_at = 0.0
+        self._ahead: int | None = None  # a next key that lay below the position
+        self._throttle = Throttle(_SAY_AGAIN_S)
         self.low: int | None = None  # the engine's low-water mark, as last seen
 
     def see(self, newest: int) -> None:
@@ -69,7 +83,7 @@ class Holes:
 
     def forget(self) -> None:
         """Forget the known keys: they start again."""
-        self._watched = self._settled = None
+        self._watched = self._settled = self._ahead = None
 
     def begin_reading(self) -> None:
         """Note that rows are read from now on."""
@@ -117,6 +131,55 @@ class Holes:
         else:
             progress.gaps.note(old, horizon.at, number)
         progress.gaps.note(new, progress.now(), number)
+
+    def end_round(self) -> Forgotten:
+        """Forget the keys that can come no more.
+
+        Not those that the engine has yet to give, since a greater key was inserted by
+        hand: they are noted once more.
+        """
+        gaps, now = self._progress.gaps, self._progress.now()
+        going = gaps.going()
+        if not going:
+            return gaps.looked(now)
+        with self._connect() as look:
+            following = look.next_key()
+            mark = look.mark()
+        self.low = mark.low if mark else None
+        kept = self._to_come(going, following)
+        forgotten = gaps.looked(now)
+        gaps.note(kept, now, mark.next if mark else None)
+        return Forgotten(forgotten.keys - count_keys(kept), forgotten.gaps - len(kept))
+
+    def _to_come(
+        self, going: Sequence[Interval], following: int | None
+    ) -> list[Interval]:
+        """Find the keys from the next one on, which lies among the missing keys."""
+        gaps, before = self._progress.gaps, self._ahead
+        is_below = following is not None and following in gaps
+        self._ahead = following if is_below else None
+        # those that were drawn since the last time may be on their way
+        known = [key for key in (self._ahead, before) if key is not None]
+        least = min(known, default=_ALL_ABOVE)
+        if not known or gaps.count_from(least) > _MOST_AHEAD:
+            return []
+        if self._ahead is not None:
+            self._warn(self._ahead)
+        return [(max(low, least), high) for low, high in going if high >= least]
+
+    def _warn(self, following: int) -> None:
+        position = self._progress.key
+        if self._throttle.is_due(""):
+            _log.warning(
+                "the next key is below rows that were read: new rows come late",
+                **{
+                    TABLE: self._table,
+                    HINT: "move the key's sequence above the greatest key, or delete "
+                    f"the rows above key {following - 1} and rewind the table to it",
+                },
+                next_key=following,
+                position=position,
+            )
 
     def _open(self, gaps: Sequence[Interval]) -> list[Interval]:
         """Leave out what can come no more, where there is little room."""

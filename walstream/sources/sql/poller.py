@@ -86,7 +86,7 @@ class Poller:
         self._run = run
         self._number = 0  # of the last range
         self._refused: WalstreamError | None = None
-        self._holes = Holes(progress, connect)
+        self._holes = Holes(rules.table, progress, connect)
         self._watch = KeyWatch(rules.table, progress, rereads=rules.rereads)
         self.held = False  # no new rows are read: the ledger is full
         self.read_s = self.publish_s = 0.0  # of all tasks, all in all
@@ -191,8 +191,8 @@ class Poller:
 
     def _looked(self) -> None:
         """Forget the keys that can come no more, now that those that came are sent."""
-        forgotten = self._progress.gaps.looked(self._progress.now())
-        if forgotten.gaps:
+        forgotten = self._holes.end_round()
+        if forgotten.keys:
             self._progress.given_up += forgotten.keys
             self._store()
             _log.info(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from walstream.sources.sql.database import key_generator, query
 from walstream.sources.sql.database.engine import Database
@@ -12,6 +12,8 @@ from walstream.sources.sql.database.shape import SqlTableShape, TableSpec
 from walstream.sources.sql.database.table import look
 from walstream.telemetry import runtime
 
+_RENEW_S: Final = 60.0
+
 
 class TableSession:
     """One table, and the database that it is in; it is looked at when it is needed."""
@@ -19,9 +21,14 @@ class TableSession:
     def __init__(
         self, database: Database, wish: TableSpec, renew_s: float | None = None
     ) -> None:
-        """Look at the table again after `renew_s`; None: only once it was forgotten."""
+        """Look at the table again after `renew_s`; None: only once it was forgotten.
+
+        Where all columns are wanted, it is looked at again in any case.
+        """
         self._database = database
         self._wish = wish
+        if renew_s is None and not wish.fields:
+            renew_s = _RENEW_S
         self._renew_s = renew_s
         self._looked_at = 0.0
         self._found: tuple[SqlTableShape, Marks] | None = None
@@ -38,9 +45,10 @@ class TableSession:
         """Why the engine has no low-water mark; "" where it has, or nobody asked."""
         return self._found[1].lacking if self._found else ""
 
-    def forget(self) -> None:
-        """Look at the table again: it may be another one by now."""
-        self._found = None
+    def forget(self) -> SqlTableShape | None:
+        """Look at the table again: it may be another one. Return what it was."""
+        found, self._found = self._found, None
+        return found[0] if found is not None else None
 
     @contextmanager
     def connect(self) -> "Iterator[TableLook]":

@@ -8,12 +8,14 @@ from typing import ClassVar, Final
 import structlog
 
 from walstream.errors import (
+    RETRIED,
     ConfigError,
     HistoryError,
     PermissionLacking,
     RecordRefused,
     Restart,
     StateDamaged,
+    Transient,
     WalstreamError,
 )
 from walstream.pipeline.backoff import Backoff
@@ -33,6 +35,7 @@ from walstream.telemetry.throttle import Throttle
 
 _TRIES: Final = 3
 _SAY_AGAIN_S: Final = 60.0
+_PATIENCE_S: Final = 120.0  # for a table that was polled, and is away
 _log = structlog.get_logger()
 
 Tell = Callable[[WalstreamError], Trouble]
@@ -65,6 +68,7 @@ class TableThread:
         self.table = poller.table
         self.error: WalstreamError | None = None  # what ended it, and is the source's
         self.trouble: WalstreamError | None = None  # why the table does not go on
+        self.hopeless = False  # nothing but a person brings the table back
         self.done = 0  # polls
         self._poller = poller
         self._runner = runner
@@ -74,6 +78,8 @@ class TableThread:
         self._begun = 0
         self._tries = _TRIES  # of a single poll
         self._backoff = Backoff(1.0, 60.0)
+        self._was_well = False
+        self._away_since: float | None = None
         self._leaving = False
         self._wake = threading.Event()
         self._throttle = Throttle(_SAY_AGAIN_S)
@@ -117,11 +123,6 @@ class TableThread:
         """End after what runs."""
         self._leaving = True
         self._wake.set()
-
-    @property
-    def hopeless(self) -> bool:
-        """Return whether nothing but a person brings the table back."""
-        return isinstance(self.trouble, ConfigError | PermissionLacking)
 
     def run(self) -> None:
         try:
@@ -197,7 +198,7 @@ class TableThread:
             raise error
         if isinstance(error, RecordRefused | KeysRestarted):
             return error
-        self._place.forget()  # it may be another one by now
+        former = self._place.forget()  # it may be another one by now
         self._place.reach()
         if not error.retryable:
             try:
@@ -205,7 +206,20 @@ class TableThread:
                     pass
             except WalstreamError as found:  # whose words come with the cure
                 return error if found.retryable else found
+            if former is not None and former != self._place.shape:
+                return Transient(str(error.args[0]), hint=RETRIED)
         return error
+
+    def _count_on(self, error: WalstreamError) -> None:
+        """Give up a table that was not polled at all, or that stays away."""
+        if not isinstance(error, ConfigError | PermissionLacking):
+            self._away_since, self.hopeless = None, False
+            return
+        now = runtime.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        away_s = now - self._away_since
+        self.hopeless = not self._was_well or away_s >= _PATIENCE_S
 
     def _say(self, error: WalstreamError) -> None:
         """Log why the table does not go on, once a minute if that stays.
@@ -214,6 +228,7 @@ class TableThread:
         """
         stays = isinstance(self.trouble, KeysRestarted)
         self.trouble = error
+        self._count_on(error)
         trouble = self._told(error)
         self._poller.report_trouble(trouble)
         if stays and isinstance(error, KeysRestarted):
@@ -233,6 +248,7 @@ class TableThread:
         if self.trouble is not None and not isinstance(self.trouble, RecordRefused):
             _log.info("the table is polled again", **{TABLE: self.table})
         self.trouble = None
+        self._was_well, self._away_since, self.hopeless = True, None, False
         self._throttle.reset()
 
     def report(self) -> TableReport:

@@ -25,7 +25,7 @@ class Scene:
         bounds = GapBounds(HOUR_S, 4)
         self.progress = TableProgress(MemoryStore(), "t", bounds, self.table.now)
         self.progress.key = 0
-        self.holes = Holes(self.progress, self.table.connect)
+        self.holes = Holes("t", self.progress, self.table.connect)
 
     def note(self, *gaps: Interval) -> None:
         self.holes.begin_reading()
@@ -104,3 +104,14 @@ def test_nothing_is_settled_while_a_transaction_of_then_may_be_open() -> None:
         scene.note((1, 1), (3, 3))
         scene.note((5, 5))
         assert scene.progress.gaps.keys == 3
+
+
+def test_keys_that_were_drawn_just_before_the_sequence_left_a_gap_are_awaited() -> None:
+    scene = Scene(Table({50}, next=8))
+    scene.note((5, 9))
+    for following, kept in ((8, 2), (51, 2), (51, 0)):
+        scene.table.next = following
+        scene.table.at += HOUR_S
+        scene.progress.gaps.due(scene.table.at)
+        scene.holes.end_round()
+        assert scene.progress.gaps.keys == kept

@@ -187,6 +187,41 @@ def test_a_row_that_commits_late_under_a_lower_key_is_read(
     assert poller.told.gaps == 0
 
 
+def test_keys_that_the_engine_has_yet_to_give_are_looked_for_until_it_did(
+    positions: MemoryStore,
+) -> None:
+    """A row was inserted by hand, with a key far above the sequence's."""
+    table = Table({1, 2, 900}, next=3)
+    poller = made(table, positions, timeout_s=HOUR_S)
+
+    def pass_hours() -> None:
+        for _ in range(200):
+            poller.poll()
+
+    for key in (5, 6, 7):  # 3 and 4 never come
+        pass_hours()
+        table.keys |= {key}
+        table.next = key + 1
+    pass_hours()
+    assert sorted(table.sent) == [1, 2, 5, 6, 7, 900]
+    assert poller.told.given_up == 2
+    assert poller.told.missing_keys == 892
+    table.next = 901  # beyond it
+    pass_hours()
+    assert poller.told.given_up == 894
+    assert poller.told.missing_keys == 0
+
+
+def test_next_key_of_a_sequence_that_gives_none_keeps_no_gaps(
+    positions: MemoryStore,
+) -> None:
+    table = Table(set(range(2, 1000, 2)), next=1)
+    poller = made(table, positions, timeout_s=HOUR_S)
+    for _ in range(200):
+        poller.poll()
+    assert poller.told.missing_keys == 0
+
+
 def test_the_ledger_survives_a_restart(positions: MemoryStore) -> None:
     table = Table({1, 4})
     made(table, positions).poll()

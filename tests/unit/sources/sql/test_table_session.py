@@ -1,4 +1,4 @@
-"""Looks at a table: once, or again after a while, where its columns are a schema."""
+"""Looks at a table: once, or again after a while, where columns that come count."""
 
 from pathlib import Path
 
@@ -11,15 +11,27 @@ from walstream.sources.sql.table_session import TableSession
 from walstream.telemetry import runtime
 
 
-@pytest.mark.parametrize("renew_s", [None, 60.0])
+@pytest.mark.parametrize(
+    ("fields", "renew_s", "seen"),
+    [
+        ((), None, ("id", "v")),
+        ((), 60.0, ("id", "v")),
+        (("id",), None, ("id",)),
+    ],
+)
 def test_columns_that_come_are_seen_after_a_while(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renew_s: float | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: tuple[str, ...],
+    renew_s: float | None,
+    seen: tuple[str, ...],
 ) -> None:
     now = 1000.0
     monkeypatch.setattr(runtime, "monotonic", lambda: now)
     file = file_of(tmp_path)
     execute(file, "CREATE TABLE t (id INTEGER PRIMARY KEY)")
-    place = TableSession(Database(f"sqlite:///{file}"), TableSpec("t", "id"), renew_s)
+    wish = TableSpec("t", "id", fields)
+    place = TableSession(Database(f"sqlite:///{file}"), wish, renew_s)
 
     def look() -> tuple[str, ...]:
         with place.connect():
@@ -32,6 +44,9 @@ def test_columns_that_come_are_seen_after_a_while(
     assert look() == ("id",)
     assert place.shape is first
     now += 2
-    assert look() == (("id",) if renew_s is None else ("id", "v"))
-    place.forget()
-    assert look() == ("id", "v")
+    assert look() == seen
+    assert (place.shape is first) == bool(fields)
+    former = place.shape
+    assert place.forget() is former
+    assert look() == seen
+    assert place.shape is not former

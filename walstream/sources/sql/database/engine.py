@@ -78,41 +78,45 @@ _LIMITS: Final[Mapping[str, Mapping[str, _Limit]]] = {  # by driver; the URL's o
     "oracledb": {"tcp_connect_timeout": _CONNECT_S},
     "pysqlite": {"timeout": _LOCK_S},
 }
-# MySQL's REPEATABLE READ would show each poll what the first one saw; PostgreSQL's
-# cursors want a transaction
+# or MySQL's REPEATABLE READ would show each poll what the first one saw. Not
+# PostgreSQL's: its cursors want a transaction
 _ISOLATION: Final[Mapping[str, str]] = {
     "mysql": "AUTOCOMMIT",
     "mariadb": "AUTOCOMMIT",
     "mssql": "AUTOCOMMIT",
     "oracle": "AUTOCOMMIT",
     "sqlite": "AUTOCOMMIT",
-    "postgresql": "READ COMMITTED",
 }
 _MYSQL_SETTINGS: Final = (
     "SET SESSION time_zone = '+00:00'",
     f"SET SESSION lock_wait_timeout = {_LOCK_S}",
     "SET SESSION TRANSACTION READ ONLY",
+    # a server's READ UNCOMMITTED would show rows that are rolled back later
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    # a CHAR is written in one way, whatever the server's mode is at the time
+    "SET SESSION sql_mode = REPLACE(@@SESSION.sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')",
 )
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "mysql": _MYSQL_SETTINGS,
     "mariadb": _MYSQL_SETTINGS,
-    "postgresql": (
-        "SET DateStyle = 'ISO'",
-        "SET IntervalStyle = 'postgres'",
-        "SET TimeZone = 'UTC'",
-        "SET extra_float_digits = 3",
-        "SET bytea_output = 'hex'",
-        "SET xmlbinary = 'base64'",
-        "SET lc_monetary = 'C'",
-        "SET quote_all_identifiers = off",
-        # reg* values carry their schema, and no name of ours is led astray
-        "SET search_path = pg_catalog, pg_temp",
-        f"SET lock_timeout = '{_LOCK_S}s'",
-        "SET default_transaction_read_only = on",
-        # a row that a policy hides is an error, and not a missing key
-        "SET row_security = off",
-    ),
     "sqlite": ("PRAGMA query_only = ON",),
+}
+# of each transaction: what a session keeps, a pooler hands on to the next client
+_POSTGRES: Final[dict[str, str]] = {
+    # reg* values carry their schema, and no name of ours is led astray
+    "search_path": "pg_catalog, pg_temp",
+    "transaction_read_only": "on",
+    # a row that a policy hides is an error, and not a missing key
+    "row_security": "off",
+    "lock_timeout": f"{_LOCK_S}s",
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "extra_float_digits": "3",
+    "bytea_output": "hex",
+    "xmlbinary": "base64",
+    "lc_monetary": "C",
+    "quote_all_identifiers": "off",
 }
 
 # the extension's type, in whatever schema it is; of that name there may be others
@@ -170,6 +174,7 @@ def open_engine(url: str) -> Engine:
         event.listen(engine, "do_connect", _Password(command))
     if engine.dialect.name == "postgresql":
         event.listen(engine, "do_connect", _connect_to_postgres)
+        event.listen(engine, "begin", _begin_in_postgres)
     else:
         event.listen(engine, "connect", _Prepare(engine))
     if engine.dialect.driver == "psycopg":
@@ -241,24 +246,40 @@ def _connect_to_postgres(
     args: Sequence[object],
     options: Mapping[str, object],
 ) -> DBAPIConnection:
-    """Connect in the place of SQLAlchemy, which would ask by the role's path first."""
+    """Connect in the place of SQLAlchemy, which would ask by the role's path first.
+
+    The transaction stays open, with its settings: SQLAlchemy asks within it, or goes
+    on with it.
+    """
     connection = dialect.connect(*args, **options)
     try:
+        dialect.set_isolation_level(connection, "READ COMMITTED")
         cursor = connection.cursor()
         cursor.execute(search_path.ASKED)
         ((record.info[search_path.OWN],),) = cursor.fetchall()
-        for setting in _SETTINGS["postgresql"]:
-            cursor.execute(setting)
+        cursor.execute(_postgres_settings())
         cursor.execute(_HSTORE)
         hstore = cursor.fetchone()
         cursor.close()
-        connection.commit()  # or the next rollback would undo them
     except BaseException:
         connection.close()
         raise
     if (register := _REGISTER.get(dialect.driver)) is not None:
         register(connection, hstore)
     return connection
+
+
+def _begin_in_postgres(connection: Connection) -> None:
+    connection.exec_driver_sql(_postgres_settings())
+
+
+def _postgres_settings() -> str:
+    """Return the statement that makes them for the transaction alone."""
+    calls = (
+        f"pg_catalog.set_config('{name}', '{value}', true)"
+        for name, value in _POSTGRES.items()
+    )
+    return f"SELECT {', '.join(calls)}"
 
 
 def _before_psycopg(

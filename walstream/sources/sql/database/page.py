@@ -8,13 +8,21 @@ import codecs
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, CursorResult, cast, select, types
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    CursorResult,
+    cast,
+    literal_column,
+    select,
+    types,
+)
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 
 from walstream.sources.sql.database import psycopg_text
 from walstream.sources.sql.database.shape import SqlTableShape, Type
-from walstream.sources.sql.database.values import comes_as_text
+from walstream.sources.sql.database.values import comes_as_text, comes_rounded
 
 _ERRORS: Final = "backslashreplace"
 _CODEC: Final = "walstream_utf8"
@@ -163,6 +171,8 @@ def _read_as(
     """Select the column, or what the server writes of it."""
     if comes_as_text(kind, dialect):
         return cast(column, types.CHAR).label(column.key)
+    if comes_rounded(kind, dialect):  # not a CAST, which only newer servers have
+        return (column * literal_column("1e0")).label(column.key)
     return column
 
 

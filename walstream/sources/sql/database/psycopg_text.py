@@ -55,7 +55,9 @@ def tolerate(connection: Any) -> bool:
         return False
     stored = connection.info.parameter_status("server_encoding")
     sent = "LATIN1" if stored == _UNCHECKED else stored  # every byte is one of it
-    connection.execute("SELECT set_config('client_encoding', %s, false)", [sent])
+    connection.execute(
+        "SELECT pg_catalog.set_config('client_encoding', %s, false)", [sent]
+    )
     connection.commit()
     codec = _UTF8 if stored == _UNCHECKED else connection.info.encoding
     for name in _STRINGS:

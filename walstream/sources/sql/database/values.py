@@ -6,14 +6,16 @@ SQLite) stays as the driver gave it. What is right already costs nothing.
     SQLite: dates and times from ISO text, booleans from 0 and 1, NUMERIC as Decimal
       with no fewer digits than are declared and none lost, JSON parsed
     MySQL, MariaDB: BIT as int, JSON of MySQL parsed (MariaDB's is a text), SET and ENUM
-      as text, TIME as timedelta (it goes beyond a day), FLOAT and DOUBLE as float,
-      BOOLEAN as the TINYINT that it is; zero dates as text
+      as text, TIME as timedelta (it goes beyond a day), FLOAT and DOUBLE as float
+      (FLOAT with as many digits as tell it), BOOLEAN as the TINYINT that it is; zero
+      dates as text
     PostgreSQL: JSON parsed; see psycopg_text for what stays PostgreSQL's text
     others: what SQLAlchemy makes of the type, except of numbers and texts
 """
 
 import json
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -21,7 +23,7 @@ from typing import Any, Final
 
 from sqlalchemy import types
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects.mysql import BIT, SET
+from sqlalchemy.dialects.mysql import BIT, FLOAT, SET
 from sqlalchemy.engine import Dialect
 
 from walstream.sources.sql.database.shape import SqlTableShape, Type
@@ -29,6 +31,8 @@ from walstream.sources.sql.database.shape import SqlTableShape, Type
 Converter = Callable[[Any], Any]  # of a value that is not None; never raises
 Row = tuple[Any, ...]
 
+_SINGLE: Final = struct.Struct("f")
+_SINGLE_DIGITS: Final = range(6, 10)
 _TOO_FINE: Final = re.compile(r"\.\d{7}")  # Python would cut what is below 1 µs
 _DATES: Final = (types.Date, types.DateTime)
 _LOSING_DATES: Final = frozenset({"mysqldb", "mysqlconnector", "mariadbconnector"})
@@ -84,10 +88,20 @@ def comes_as_text(kind: Type, dialect: Dialect) -> bool:
     return dialect.driver in _LOSING_DATES and isinstance(kind, _DATES)
 
 
+def comes_rounded(kind: Type, dialect: Dialect) -> bool:
+    """Whether the server rounds the value where it sends the column itself.
+
+    It writes six digits of a FLOAT.
+    """
+    return dialect.name in {"mysql", "mariadb"} and isinstance(kind, FLOAT)
+
+
 def _of_mysql(kind: Type, dialect: Dialect) -> Converter | None:
     if comes_as_text(kind, dialect):
         is_date = isinstance(kind, types.Date)
         return _iso(date.fromisoformat if is_date else datetime.fromisoformat)
+    if comes_rounded(kind, dialect):
+        return _single
     if isinstance(kind, BIT):
         return _bits
     if isinstance(kind, SET) and dialect.driver == "mysqlconnector":
@@ -155,6 +169,19 @@ def _parsed(value: Any) -> Any:
 
 def _bits(value: Any) -> Any:
     return int.from_bytes(value) if isinstance(value, bytes) else value
+
+
+def _single(value: Any) -> Any:
+    """Make of a FLOAT, widened, the number with the fewest digits that tell it."""
+    try:
+        wanted = _SINGLE.pack(value)
+        for digits in _SINGLE_DIGITS:
+            found = float(f"{value:.{digits}g}")
+            if _SINGLE.pack(found) == wanted:
+                return found
+    except (struct.error, ValueError, OverflowError):
+        pass
+    return value
 
 
 class _Joined:
