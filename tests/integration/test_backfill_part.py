@@ -63,6 +63,8 @@ def test_a_part_is_read_beside_the_stream(
         (["t", "--where", "id >"], "does not fit table 'public.t': syntax error"),
         (["t", "--where", "name = 1"], 'column "name" does not exist'),
         (["t", "--where", "id"], "must be type boolean"),
+        (["t", "--where", "part.id > 5"], "missing FROM-clause entry"),
+        (["t", "--where", "t.id > 5"], "missing FROM-clause entry"),
         (["t", "--where", "true) OR (true"], "is not one expression of SQL"),
         (["t", "--where", "id > 1", "--replace"], "--replace empties a table"),
         (["bare", "--where", "id > 1"], "has no row key"),

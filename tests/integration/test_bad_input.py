@@ -286,6 +286,11 @@ def test_a_slot_that_lost_its_wal_is_a_gap(
     database = Database(own_postgres(version, max_slot_wal_keep_size="1MB"))
     walstream = runs(database.dsn).start().streaming()
     assert walstream.terminate() == 0
+    lose_slot(database)
+    walstream.start().ends_with(3, "cannot be read", "walstream positions reset app")
+
+
+def lose_slot(database: Database) -> None:
     lost = "SELECT FROM pg_replication_slots WHERE wal_status = 'lost'"
 
     def write() -> bool:
@@ -295,7 +300,21 @@ def test_a_slot_that_lost_its_wal_is_a_gap(
         return bool(database.fetch(lost))
 
     wait_until(write, 30, "the slot is lost")
-    walstream.start().ends_with(3, "cannot be read", "walstream positions reset app")
+
+
+def test_a_slot_that_is_lost_during_the_first_backfill_ends_it(
+    own_postgres: OwnPostgres, runs: Runs
+) -> None:
+    """It would be noticed when all rows were sent, for the second time perhaps."""
+    database = Database(own_postgres(18, max_slot_wal_keep_size="1MB"))
+    database.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    where = {"public.t": "pg_sleep(600) IS NOT NULL"}  # the read of its row
+    walstream = runs(
+        database.dsn, source={"backfill": "initial", "backfill_where": where}
+    )
+    walstream.start().until("backfill begins")
+    lose_slot(database)
+    walstream.ends_with(3, "cannot be read", "walstream positions reset app")
 
 
 def test_a_slot_that_is_not_ours_is_left_alone(database: Database, runs: Runs) -> None:

@@ -15,9 +15,10 @@ from tests.support.fixtures.postgres import (
     PostgresServer,
     temporary_database,
 )
-from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.errors import ConfigError, PermissionLacking
 from walstream.lsn import parse
 from walstream.sources.postgres.backfill.chunk import TableRewritten
+from walstream.sources.postgres.backfill.condition import UnfitCondition
 from walstream.sources.postgres.backfill.reader import SnapshotDatabase as Where
 from walstream.sources.postgres.incremental.chunk import KeyChunk
 from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
@@ -451,6 +452,19 @@ def test_a_row_that_a_condition_fails_at_ends_the_read_without_its_value(
     keyset = reader(database)
     first = keyset.read("public.keyed", None, (), 2, "v::int > 0")
     assert first.rows == [["1", "1"], ["2", "2"]]
-    with pytest.raises(Transient, match="invalid input syntax") as stop:
+    with pytest.raises(UnfitCondition, match="invalid input syntax") as stop:
         keyset.read("public.keyed", first.end(2), first.names, 2, "v::int > 0")
     assert "secret" not in str(stop.value).replace('"', "")
+
+
+def test_a_condition_whose_column_is_gone_is_blamed(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE keyed (k int PRIMARY KEY, v text, w text);"
+        "CREATE PUBLICATION walstream FOR TABLE keyed (k, v)"
+    )
+    keyset = reader(database)
+    assert keyset.read("public.keyed", None, (), 2, "w <> ''").last
+    database.execute("ALTER TABLE keyed DROP w")
+    with pytest.raises(UnfitCondition, match='column "w" does not exist') as stop:
+        keyset.read("public.keyed", None, (), 2, "w <> ''")
+    assert not stop.value.retryable

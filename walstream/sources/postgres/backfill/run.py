@@ -4,7 +4,6 @@ Under a snapshot of a slot: what committed below its point is in it. So the rows
 in Kafka between the stream up to that point and the stream from there on.
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -17,7 +16,6 @@ from walstream.lsn import show
 from walstream.op import Table
 from walstream.postgres import slot as slots
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.connection import session
 from walstream.postgres.snapshot_holder import Holder
 from walstream.sources.postgres.backfill import fencing, prerequisites
 from walstream.sources.postgres.backfill.chunk import Chunk
@@ -329,10 +327,7 @@ class SnapshotBackfill:
         self._looked = runtime.monotonic()
         if self._holder is not None:
             self._holder.check()
-        site = self._site
-        # only a figure: a server without room for one more session goes on
-        with contextlib.suppress(Transient), session(site.source.dsn) as connection:
-            site.gauge.see(slots.health(connection, site.source.slot))
+        self._site.see_slot()
 
 
 def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:

@@ -1,14 +1,18 @@
 """Site of a source's backfill: its configuration, and facts of the start."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from walstream.config import Config, PostgresSource
+from walstream.errors import RESET, SlotLost, Transient
 from walstream.op import Table
 from walstream.pipeline.ports import SinkTopic, StateStore
 from walstream.pipeline.shutdown import Stop
+from walstream.postgres import slot as slots
 from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import session
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
 from walstream.sources.postgres.backfill.task_factory import SinkIds, wanted
 from walstream.sources.stream_metrics import StreamMetrics
@@ -39,6 +43,24 @@ class Site:
     def lock(self) -> Path:
         """The file that every task of this machine holds, shared."""
         return Path(self.config.state) / self.name / "spark.lock"
+
+    def see_slot(self) -> None:
+        """Measure what the slot holds; raise SlotLost once it is of no more use.
+
+        A server without room for one more session tells the next time.
+        """
+        slot = self.source.slot
+        with suppress(Transient), session(self.source.dsn) as connection:
+            health = slots.health(connection, slot)
+            self.gauge.see(health)
+            if health is not None and health.lost:
+                raise SlotLost(
+                    f"slot {slot!r} cannot be read ({health.lost}): the stream cannot "
+                    "begin where the backfill ends",
+                    hint="a setting of the server's ended it: max_slot_wal_keep_size or"
+                    " idle_replication_slot_timeout; the next backfill begins again",
+                    repair=RESET.of_source(self.name),
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from walstream.lsn import Lsn, parse
 from walstream.op import Table, postgres_time
 from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.chunk import TableRewritten
+from walstream.sources.postgres.backfill.condition import blame
 from walstream.sources.postgres.backfill.copy_text import rows
 from walstream.sources.postgres.backfill.key_order import Keyed, find, statement
 from walstream.sources.postgres.backfill.publication_filter import (
@@ -140,11 +141,15 @@ class KeysetReader:
             wish = _Part(name, most, where)
             try:
                 chunk, read = self._read(connection, wish, after, tuple(key))
-            except psycopg.DataError:
+            except psycopg.DataError as error:
                 connection.execute("ROLLBACK")
                 if after is None or self._fits(connection, wish, after, tuple(key)):
+                    blame(error, name, where)
                     raise  # a row's own: from the first one on it would come again
                 chunk, read = self._read(connection, wish, None, ())
+            except psycopg.ProgrammingError as error:
+                blame(error, name, where)
+                raise
             same = connection.execute(_SAME, read).fetchone()
             if same != (True,):
                 raise TableRewritten(

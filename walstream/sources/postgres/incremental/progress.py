@@ -44,6 +44,7 @@ class TableRequest:
     key: tuple[str, ...] = ()  # columns of `after`, and what orders them
     rows: int = 0  # delivered
     error: str = ""  # why it does not go on
+    unfit: bool = False  # because rows cannot be read by `where`
     serial: int = 0
     place: int = field(default=0, compare=False)  # in the order asked
     where: str = field(default="", repr=False)  # SQL of the rows to read; "": all
@@ -125,7 +126,8 @@ class IncrementalProgress:
         A table that is being read is read to its end, and then once more: what was
         read before does not have what was done since. It begins at once where it is now
         to be replaced, where other rows are wanted, and with `anew`: what was read of
-        it may be of no use. `where` is the condition of the rows; "": all of them.
+        it may be of no use. `where` is the condition of the rows; "": all of them. It
+        is joined to a former one, but for one that rows cannot be read by.
         """
         with self._guard:
             asked: dict[str, TableRequest | None] = {}
@@ -133,7 +135,8 @@ class IncrementalProgress:
             for name in tables:
                 known = asked.get(name) or self._wishes.get(name)
                 more = replace and known is not None and not known.replace
-                rows = either(known.where if known else None, where)
+                pending = known.where if known and not known.unfit else None
+                rows = either(pending, where)
                 other = known is not None and known.where != rows
                 if known is None or more or other or known.error or anew:
                     replaces = replace or (known is not None and known.replace)
@@ -188,14 +191,19 @@ class IncrementalProgress:
                 error = "" if name == self.reading else self._wishes[name].error
                 known = self._wishes[name]
                 more = max(0, wish.rows - known.rows)
-                self._write({name: replace(wish, error=error, again=known.again)})
+                unfit = bool(error) and known.unfit
+                kept = replace(wish, error=error, unfit=unfit, again=known.again)
+                self._write({name: kept})
                 self.rows += more
 
-    def fail(self, name: str, wish: TableRequest, error: str) -> None:
-        """Keep why a table does not go on, beside how far it is."""
+    def fail(
+        self, name: str, wish: TableRequest, error: str, *, unfit: bool = False
+    ) -> None:
+        """Keep why a table does not go on, beside how far it is; `unfit`: its part."""
         with self._guard:
             if self.holds(name, wish) and self._wishes[name].error != error:
-                self._write({name: replace(self._wishes[name], error=error)})
+                failed = replace(self._wishes[name], error=error, unfit=unfit)
+                self._write({name: failed})
 
     def finish(self, name: str, wish: TableRequest) -> None:
         """Forget a table: all its rows are delivered; or queue it once more."""

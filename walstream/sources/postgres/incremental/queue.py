@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
@@ -17,6 +18,7 @@ from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.ledger import Shares
+from walstream.sources.postgres.backfill.condition import UnfitCondition
 from walstream.sources.postgres.incremental.progress import (
     IncrementalProgress,
     TableRequest,
@@ -265,4 +267,5 @@ class IncrementalBackfill:
             if cure := error.repair.sql or error.repair.command:
                 said[REPAIR] = cure
             _log.warning("backfill of a table is interrupted", **said)
-        self._threads.write(self._progress.fail, run.name, run.wish, text)
+        fail = partial(self._progress.fail, unfit=isinstance(error, UnfitCondition))
+        self._threads.write(fail, run.name, run.wish, text)

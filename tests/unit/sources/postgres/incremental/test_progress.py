@@ -176,6 +176,28 @@ def test_a_part_is_kept_with_its_condition_and_joined_with_another(
     assert progress.wishes()["s.a"] == whole
 
 
+def test_a_condition_that_rows_cannot_be_read_by_is_not_joined(
+    positions: MemoryStore,
+) -> None:
+    progress = IncrementalProgress(positions)
+    progress.ask(["s.a"], where="a")
+    progress.fail("s.a", progress.wishes()["s.a"], "no column", unfit=True)
+    progress = IncrementalProgress(positions)
+    progress.ask(["s.a"], where="b")
+    wish = progress.wishes()["s.a"]
+    assert wish == TableRequest(serial=wish.serial, where="b")
+    # it fails for the moment, and is asked for beside another
+    progress.fail("s.a", wish, "no connection")
+    progress.ask(["s.a"], where="c")
+    wish = progress.wishes()["s.a"]
+    assert wish.where == "(b) OR (c)"
+    progress.fail("s.a", wish, "no column", unfit=True)
+    progress.reading = "s.a"  # the column is there by now
+    progress.advance("s.a", wish)
+    progress.ask(["s.a"], where="d")
+    assert progress.wishes()["s.a"].where == "((b) OR (c)) OR (d)"
+
+
 def test_what_could_not_be_written_is_not_believed(positions: MemoryStore) -> None:
     full = Reject(Transient("no space is left"))
     progress = IncrementalProgress(faulty(positions, write=[full, None, full, full]))

@@ -16,6 +16,7 @@ from walstream.errors import (
 )
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.ledger import Shares, Transaction
+from walstream.sources.postgres.backfill.condition import UnfitCondition
 from walstream.sources.postgres.incremental.chunk import KeyChunk
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.incremental.queue import IncrementalBackfill
@@ -279,3 +280,31 @@ def test_a_table_has_rows_left_until_they_are_kept_as_sent_or_it_failed(
     beside.turns()
     assert beside.backfill.pending(5) == []
     beside.progress.check_complete()
+
+
+def test_a_table_that_is_asked_for_meanwhile_comes_once_more_behind_the_others(
+    beside: Beside,
+) -> None:
+    beside.progress.ask(["public.t", "public.u"])
+    assert len(beside.turns()) == 3
+    beside.progress.ask(["public.t"])
+    for table in "public.u", "public.t":
+        beside.deliver()
+        assert len(beside.turns()) == 3
+        assert beside.states()[table] == "reading"
+    beside.deliver()
+    beside.turns()
+    assert beside.states() == {"public.t": "done", "public.u": "done"}
+
+
+def test_a_condition_that_cannot_be_read_by_gives_way_to_the_next(
+    beside: Beside,
+) -> None:
+    beside.progress.ask(["public.t"], where="gone > 1")
+    beside.failing = UnfitCondition("no column")
+    beside.turns()
+    assert beside.states() == {"public.t": "error"}
+    beside.failing = None
+    beside.progress.ask(["public.t"], where="id > 1")
+    assert beside.progress.report()["public.t"].where == "id > 1"
+    assert len(beside.turns()) == 3
