@@ -1,6 +1,8 @@
 """One process a state folder."""
 
+import fcntl
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +13,7 @@ from structlog.testing import capture_logs
 
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.state.lock import FolderLock, holder
+from walstream.telemetry import runtime
 
 NOBODY = 65534
 HOLD = """
@@ -20,6 +23,18 @@ lock = FolderLock(pathlib.Path(sys.argv[1]))
 lock.acquire()
 print("held", flush=True)
 sys.stdin.read()
+"""
+FORK = """
+import os, pathlib, sys
+from walstream.state.lock import FolderLock
+lock = FolderLock(pathlib.Path(sys.argv[1]))
+lock.acquire()
+for _ in range(2):
+    if not os.fork():
+        print(os.getpid(), flush=True)
+        sys.stdin.read(1)
+        os._exit(0)
+sys.stdin.readline()
 """
 
 
@@ -83,6 +98,63 @@ def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         lock = FolderLock(tmp_path)
         lock.acquire(wait_s=10)
         lock.release()
+
+
+def test_children_that_outlive_a_killed_process_do_not_hold_its_lock(
+    tmp_path: Path,
+) -> None:
+    """A handler may fork, as a pool of processes does; they never end then."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FORK, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        ending, child = (int(process.stdout.readline()) for _ in range(2))
+        os.kill(ending, signal.SIGKILL)  # its end leaves the parent's lock
+        with pytest.raises(ConfigError, match=f"by process {process.pid}"):
+            FolderLock(tmp_path).acquire(wait_s=0)
+        process.kill()
+        process.wait()
+        try:
+            os.kill(child, 0)  # it is there
+            lock = FolderLock(tmp_path)
+            lock.acquire(wait_s=0)
+            lock.release()
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_an_ended_process_left_is_waited_for_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    """As a child whose program did not let go, or one of another container."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    file = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    os.write(file, f"{process.pid:<10}".encode())
+    fcntl.flock(file, fcntl.LOCK_EX)
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        if ends and now > 20:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+    monkeypatch.setattr(runtime, "monotonic", lambda: now)
+    monkeypatch.setattr(runtime, "sleep", sleep)
+    lock = FolderLock(tmp_path)
+    if ends:
+        lock.acquire()
+        lock.release()
+    else:
+        named = f"not by process {process.pid}, which took it and has ended"
+        with pytest.raises(ConfigError, match=named) as raised:
+            lock.acquire()
+        assert str(tmp_path / "lock") in raised.value.hint
+    os.close(file)
 
 
 def test_a_folder_that_cannot_be_made_is_no_folder(tmp_path: Path) -> None:
