@@ -46,6 +46,12 @@ RESET: Final = Repair(
     command="walstream positions reset {source}", then="walstream run, unless it runs"
 )
 
+SINK_AGAIN: Final = Repair(
+    then="take the sink out of the source's `sinks`, walstream reload; put it back, "
+    "walstream reload; then walstream backfill 'TABLES' --replace sends the rows"
+)
+"""What cures a detached sink that lacks changes for good; the others stream on."""
+
 
 class WalstreamError(Exception):
     """A defect, and the base class of errors: a message, and what to do about it.

@@ -11,7 +11,8 @@ from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.op_order import distinct
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
-from tests.support.programs.walstream import Walstream
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import Walstream, toml
 from tests.support.servers.standby import Standby
 from walstream.testing.servers import LocalPostgres
 
@@ -192,3 +193,34 @@ def test_after_a_kill_an_operator_says_that_nothing_was_lost(
     reader.until(partial(distinct, 2))
     assert walstream.terminate() == 0
     walstream.start().streaming()
+
+
+@pytest.mark.takes(20)
+def test_a_dsn_that_leads_to_the_former_primary_is_waited_out(
+    primary: LocalPostgres,
+    database: Database,
+    standby: Standby,
+    runs: Runs,
+    reader: Reader,
+) -> None:
+    """As an address does that moves some seconds after the promotion."""
+    walstream = begun(runs(primary.dsn(), source={"failover": True}), database, reader)
+    standby.sync(walstream.slot)
+    follow(database)
+    assert walstream.terminate() == 0
+    fail_over(primary, standby, walstream)
+    walstream.start().streaming()
+    Database(standby).execute("INSERT INTO t VALUES (2)")
+    reader.count(2)
+    assert walstream.terminate() == 0
+
+    primary.start()
+    walstream.dsn = primary.dsn()
+    walstream.start().until("it is a former primary")
+    walstream.dsn = standby.dsn()
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    assert verb(walstream.configuration, "reload").returncode == 0
+    Database(standby).execute("INSERT INTO t VALUES (3)")
+    reader.count(3)
+    assert walstream.terminate() == 0
+    assert not walstream.said("positions reset app")

@@ -342,6 +342,17 @@ def test_records_that_are_gone_are_missed_where_none_was_ever_read(
     )
 
 
+def test_malformed_records_do_not_go_among_the_ops(
+    chain: Callable[..., Chain], feed: Feed, topic_prefix: str
+) -> None:
+    """Which topics a template names, the stream alone knows."""
+    target = f"{topic_prefix}copy.public.item"
+    feed.insert(1)
+    feed.flush()
+    made = chain(source={"on_poison": target})
+    made.start().ends_with(2, f"`on_poison` names topic {target!r}", "name another")
+
+
 def test_a_group_whose_offsets_are_gone_does_not_begin_by_itself(
     chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
 ) -> None:
@@ -364,6 +375,11 @@ def test_a_group_whose_offsets_are_gone_does_not_begin_by_itself(
         f"kafka-consumer-groups.sh --bootstrap-server {feed.bootstrap} --group {group}"
         f" --topic {feed.topic} --reset-offsets --to-earliest --execute"
     )
+    (source,) = asked(made, "positions", "show")["chained"]
+    assert source["verdict"]["outcome"] == "stop"
+    assert "which are gone" in source["verdict"]["problem"]["what"]
+    (checked,) = asked(made, "check", code=3)["sources"]
+    assert "upstream-gap" in {one["code"] for one in checked["findings"]}
     made.start().ends_with(
         3, f"group {group!r} stored offsets of topic {feed.topic!r}", repair
     )

@@ -192,13 +192,46 @@ def test_a_detached_sink_outlives_restarts_and_a_reset_drops_its_copy(
     assert pair.sink_state() == "detached"
     configuration = walstream.configuration
     done = verb(configuration, "slots", "drop", pair.copy)
-    assert "source app will stop" in done.stdout
+    assert "sink other-one of source app, which is detached" in " ".join(
+        done.stdout.split()
+    )
     done = verb(configuration, "positions", "rewind", "app", "--to", "0/1", "--yes")
     assert (done.returncode, "is detached" in done.stderr) == (2, True)
     done = verb(walstream.configuration, "positions", "reset", "app", "--yes")
     assert done.returncode == 0, done.stderr
     assert slots(database) == []
     assert pair.sink_state() == "stopped"
+
+
+def test_of_a_lost_copy_the_sink_alone_is_cured(database: Database, pair: Pair) -> None:
+    walstream, others = pair.walstream.start().streaming(), pair.walstream.others
+    insert(database, 1, 1, LARGE)
+    pair.first.count(1)
+    walstream.until("streaming to a detached sink")
+    assert walstream.terminate() == 0
+    done = verb(walstream.configuration, "slots", "drop", pair.copy, "--yes")
+    assert "put it back" in done.stdout
+    insert(database, 2, 3)
+    walstream.start().until("what sink 'other-one' lacks is gone")
+    pair.first.count(3)
+    told = lambda: any("is lost" in said for said in pair.source()["problems"])  # noqa: E731
+    wait_until(told, 30, "status says so")
+    assert not walstream.said("positions reset")
+
+    pair.takes(200_000)
+    for sinks in ({}, others):
+        walstream.others = sinks
+        walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+        assert verb(walstream.configuration, "reload").returncode == 0
+        walstream.until(
+            "sink is among the source's sinks again" if sinks else "never gets"
+        )
+    done = verb(walstream.configuration, "backfill", "public.t", "--replace")
+    assert done.returncode == 0, done.stderr
+    pair.second.until(
+        lambda found: {one.new["id"] for one in found if one.new} == set("123")
+    )
+    assert slots(database) == [walstream.slot]
 
 
 def test_a_sink_that_is_to_be_dropped_gets_no_copy_and_is_named(

@@ -382,10 +382,6 @@ DRIVEN_BY = {
         "integration/test_detaching.py: "
         "test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on"
     ),
-    "walstream/sources/postgres/detached_runner.py": (
-        "integration/test_detaching.py: "
-        "test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on"
-    ),
     "walstream/sources/postgres/incremental/keyset_reader.py": (
         "integration/test_keyset.py"
     ),

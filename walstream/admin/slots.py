@@ -9,6 +9,7 @@ from typing import Final
 from walstream.config import Config, PostgresSource
 from walstream.errors import (
     RESET,
+    SINK_AGAIN,
     ConfigError,
     Repair,
     StateDamaged,
@@ -78,11 +79,12 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """A source whose position is worth nothing without the slot."""
+    """A source, or a detached sink: its position is worth nothing without the slot."""
 
     source: str
     resume: Lsn | None  # None: not known, or nothing was delivered yet
     problem: str = ""  # why it is not known
+    sink: str = ""  # that is detached; "": it is the source itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +269,7 @@ def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Depe
     if where.config is None or server.system_identifier is None:
         return []
     found = []
-    for name, folder in _states(Path(where.config.state), where.sources):
+    for name, sink, folder in _states(Path(where.config.state), where.sources):
         try:
             with LmdbStore.open_read_only(folder) as positions:
                 if positions is None:
@@ -278,28 +280,30 @@ def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Depe
             continue  # it has to be reset in any case
         except WalstreamError as error:
             if name in slot.sources:
-                found.append(Dependent(name, None, str(error.args[0])))
+                found.append(Dependent(name, None, str(error.args[0]), sink))
             continue
         if position is None:
             created = intent is not None and intent.consistent_point is not None
             if name in slot.sources and created:
-                found.append(Dependent(name, None))
+                found.append(Dependent(name, None, sink=sink))
         elif (position.slot, position.system_identifier) == (
             slot.name,
             server.system_identifier,
         ):
-            found.append(Dependent(name, position.resume))
+            found.append(Dependent(name, position.resume, sink=sink))
     return found
 
 
-def _states(state: Path, sources: Iterable[str]) -> Iterator[tuple[str, Path]]:
+def _states(state: Path, sources: Iterable[str]) -> Iterator[tuple[str, str, Path]]:
     """Yield the folders of sources, and of their sinks that are detached."""
     for name in sources:
-        yield name, state / name
+        yield name, "", state / name
         for folder in sorted((state / name / "away").glob("*/")):
-            yield name, folder
+            yield name, folder.name, folder
 
 
 def repair_of(dependents: Iterable[Dependent]) -> list[Repair]:
     """Return what cures each source after its slot is gone."""
-    return [RESET.of_source(dependent.source) for dependent in dependents]
+    return [
+        SINK_AGAIN if one.sink else RESET.of_source(one.source) for one in dependents
+    ]

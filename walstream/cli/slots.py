@@ -278,6 +278,13 @@ def _losses(loss: Loss) -> Iterator[str]:
         if dependent.problem:
             yield f"  source {dependent.source} may depend on it: {dependent.problem}"
             continue
+        if dependent.sink:
+            yield (
+                f"  sink {dependent.sink} of source {dependent.source}, which is "
+                "detached, streams from it, and will lack changes for good; the other "
+                "sinks stream on"
+            )
+            continue
         at = f" ({show(dependent.resume)})" if dependent.resume else ""
         yield (
             f"  the position of source {dependent.source}{at} depends on it: source"
@@ -292,5 +299,5 @@ def _done(loss: Loss, config: Config | None) -> str:
         said += f"; PostgreSQL may remove {size(loss.slot.held_bytes)} of WAL"
     command = config.command if config else str
     for repair in repair_of(loss.dependents):
-        said += f"; now: {command(repair.command)}"
+        said += f"; now: {command(repair.command) if repair.command else repair.then}"
     return said

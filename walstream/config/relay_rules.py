@@ -37,7 +37,7 @@ def check_chains(
     for name, source in sources.items():
         if not isinstance(source, KafkaSource):
             continue
-        yield from _check_poison(name, source)
+        yield from _check_poison(name, source, sinks)
         formats = {
             found.format
             for sink in source.sinks
@@ -54,12 +54,24 @@ def check_chains(
                 yield from _check_sink(name, sink, sinks[sink])
 
 
-def _check_poison(name: str, source: KafkaSource) -> Iterator[Problem]:
+def _check_poison(
+    name: str, source: KafkaSource, sinks: Mapping[str, Sink]
+) -> Iterator[Problem]:
     if source.on_poison in source.topics:
         yield Problem(
             ("sources", name, "on_poison"),
             f'"{source.on_poison}" is a topic that the source itself reads: name '
             "another",
+        )
+    # others may write to another cluster; of a template, the stream itself sees it
+    sink = sinks.get(source.sinks[0])
+    if not isinstance(sink, KafkaSinkConfig):
+        return
+    if source.on_poison in {sink.topic, *(one.name for one in sink.topics.values())}:
+        yield Problem(
+            ("sources", name, "on_poison"),
+            f'"{source.on_poison}" is a topic to which sinks.{source.sinks[0]} sends '
+            "ops: name another",
         )
 
 

@@ -14,11 +14,11 @@ from walstream.errors import (
     HistoryError,
     Repair,
     SlotLost,
-    WalstreamError,
 )
-from walstream.lsn import Lsn, parse, show
+from walstream.lsn import Lsn, show
 from walstream.pipeline.ports import Position
 from walstream.pipeline.sent_position import Given
+from walstream.postgres.branch_point import branches_of, check_former, left_at
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 
@@ -178,6 +178,7 @@ def _resume(
         f"change is meant, reset the source: {_GAP}"
     )
     check_server(position, f"the position {show(resume)}", server, hint, reset)
+    check_former(position.timeline, server)
     # before the slot: of a backup that was restored without it LSNs come again, too
     if resume > server.flush_lsn:
         raise HistoryError(
@@ -268,7 +269,7 @@ def check_timeline(
     `history` is the timeline history file of the server's timeline: a line for each
     older timeline, its number and the LSN at which it was left.
     """
-    left = _left(history)
+    left = branches_of(history)
     _check_position(source, position, server, left)
     if given is not None and given.timeline != server.timeline:
         _check_given(source, given, server, left)
@@ -279,7 +280,7 @@ def _check_position(
 ) -> None:
     if position.timeline == server.timeline:
         return
-    at = _left_at(source, position.timeline, server, left)
+    at = left_at(source, position.timeline, server, left)
     if at < position.resume:
         raise HistoryError(
             f"timeline {position.timeline} was left at {show(at)}, below the"
@@ -296,7 +297,7 @@ def _check_given(
 
     Its own next commits have lower LSNs, which readers may take for repeats.
     """
-    at = _left_at(source, given.timeline, server, left)
+    at = left_at(source, given.timeline, server, left)
     if given.lsn >= at:
         raise HistoryError(
             f"timeline {given.timeline} was left at {show(at)}, but commits up to "
@@ -316,33 +317,3 @@ def _check_given(
             f"reset {source}",
             repair=Repair(command=f"walstream positions show {source}"),
         )
-
-
-def _left(history: str) -> dict[int, Lsn]:
-    """Read where each older timeline was left."""
-    lines = [line.split("\t") for line in history.splitlines()]
-    return {
-        int(fields[0]): _parse(fields[1])
-        for fields in lines
-        if len(fields) > 1 and fields[0].strip().isdigit()
-    }
-
-
-def _left_at(
-    source: str, timeline: int, server: Server, left: Mapping[int, Lsn]
-) -> Lsn:
-    if timeline in left:
-        return left[timeline]
-    raise HistoryError(
-        f"the position is on timeline {timeline}, which is not in the history"
-        f" of the server's timeline {server.timeline}",
-        hint=_GAP,
-        repair=RESET.of_source(source),
-    )
-
-
-def _parse(text: str) -> Lsn:
-    try:
-        return parse(text)
-    except ValueError:
-        raise WalstreamError(f"timeline history: {text!r} is not an LSN") from None

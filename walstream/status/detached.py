@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from walstream.errors import SINK_AGAIN
 from walstream.sources.postgres.detached.detached_sink import (
     AWAY,
     DROPPED,
@@ -20,6 +21,7 @@ class DetachedStatus:
     note: DetachedSink
     retained_wal: int | None  # bytes that its copy of the slot holds; None: not known
     error: str  # why its own worker does not get on, or ""
+    lost: bool = False  # its copy can send nothing any more
 
     @property
     def state(self) -> str:
@@ -44,4 +46,6 @@ class DetachedStatus:
             return (
                 f"{said}. The source's position waits until it has a copy of the slot"
             )
+        if self.lost:
+            return f"{said}. Its slot {note.slot!r} is lost: {SINK_AGAIN.then}"
         return f"{said}. It streams from slot {note.slot!r}{held}"

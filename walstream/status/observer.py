@@ -132,5 +132,6 @@ class ReportObserver:
                 health = own.stream.health if own.stream else None
                 held = health.retained_wal if health else None
                 error = own.error.error if own.error else ""
-                found[sink] = DetachedStatus(note, held, error)
+                lost = health is not None and health.lost is not None
+                found[sink] = DetachedStatus(note, held, error, lost)
         return found

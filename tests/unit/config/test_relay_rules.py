@@ -90,6 +90,15 @@ def test_poison_does_not_go_where_it_came_from() -> None:
     assert list(problems({"on_poison": "up"}, {})) == ["sources.up.on_poison"]
 
 
+@pytest.mark.parametrize(
+    ("topic", "refused"), [("copy", True), ("all", True), ("aside", False)]
+)
+def test_poison_does_not_go_among_the_ops(topic: str, refused: bool) -> None:
+    sink = {"topic": "all", "topics": {"s.t": {"name": "copy"}}}
+    found = problems({"on_poison": topic}, sink)
+    assert list(found) == (["sources.up.on_poison"] if refused else [])
+
+
 def test_a_sink_of_another_kind_is_refused() -> None:
     source = KafkaSource.model_validate(
         {"kind": "kafka", "topics": ["t"], "sinks": ["d"], "consumer": {}}

@@ -28,6 +28,13 @@ def test_the_last_error_stands_for_why_it_left() -> None:
     assert "WAL" not in said
 
 
+def test_a_copy_that_is_lost_is_said_not_to_stream() -> None:
+    note = DetachedSink(AWAY, "s_kafka", 0.0, "it lags", 0)
+    said = DetachedStatus(note, 0, "cannot be read", lost=True).problem("kafka")
+    assert "cannot be read. Its slot 's_kafka' is lost: take the sink out" in said
+    assert "streams from" not in said
+
+
 def test_a_sink_without_a_copy_yet_holds_the_source() -> None:
     seen = sight(COPYING)
     assert seen.state == "detached"

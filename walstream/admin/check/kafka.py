@@ -1,6 +1,7 @@
 """Findings of `check` about a kafka source: errors of `run`, and its waits."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from walstream.config import KafkaSource
 from walstream.errors import Transient
@@ -12,10 +13,10 @@ from walstream.sources.kafka.poison import SKIP, STOP
 from walstream.status.lookup import kafka
 
 
-def inspect(name: str, source: KafkaSource) -> Iterator[Finding]:
-    """Look at the upstream brokers, topics, and the group."""
+def inspect(name: str, source: KafkaSource, folder: Path) -> Iterator[Finding]:
+    """Look at the upstream brokers, topics, and the group, which `folder` knows."""
     subject = f"brokers {source.consumer.get('bootstrap.servers', '')}"
-    found = kafka.look(name, source)
+    found = kafka.look(name, source, folder)
     if (error := found.unreachable) is not None:
         code = "upstream-unreachable"
         if isinstance(error, Transient):

@@ -176,7 +176,8 @@ class _Checker:
         known, damage = StateFolderFacts(), list[Finding]()
         if self.folder is not None:
             known, damage = state.look_at_source(self.folder / name, "")
-        found = [*damage, *chained_checks.inspect(name, source)]
+        folder = Path(self.config.state) / name
+        found = [*damage, *chained_checks.inspect(name, source, folder)]
         routers = Routers(self.config, name)
         for sink, config in routers.configs.items():
             topics = chained_checks.topics(source, sink, known.topics)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from walstream.config import PostgresSource
-from walstream.errors import Repair
+from walstream.errors import SINK_AGAIN, Repair
 from walstream.finding import Finding, note, warning
 from walstream.postgres import preflight, slot_inventory, spill
 from walstream.postgres.checks.context import ServerContext
@@ -24,6 +24,8 @@ def look(seen: ServerContext) -> Iterator[Finding]:
         if slot.name == seen.source.slot:
             yield from of_ours(slot, alarm, _limits(seen.source))
             yield from of_danger(slot, limit)
+        elif slot.name in seen.source.slots and slot.invalidation:
+            yield of_copy(slot, slot.invalidation)
         elif slot.name not in seen.wanted.sibling_slots:
             yield from of_another(slot, alarm)
     if seen.source.alarm_spill and not spill.visible(seen.connection):
@@ -100,6 +102,18 @@ def of_danger(slot: SlotFacts, limit: int) -> Iterator[Finding]:
             "SELECT pg_reload_conf();",
             then="let walstream read what the slot retains",
         ),
+    )
+
+
+def of_copy(slot: SlotFacts, invalidation: str) -> Finding:
+    """Return the loss of a detached sink's slot, which is a copy of ours."""
+    return warning(
+        "lost-slot",
+        f"slot {slot.name}",
+        f"can no longer be read: {invalidation}",
+        "a sink that is detached streams from it, and lacks changes for good; the "
+        "source's other sinks stream on",
+        SINK_AGAIN,
     )
 
 

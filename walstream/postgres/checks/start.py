@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from walstream.errors import ConfigError, Repair, SlotLost, WalstreamError
+from walstream.errors import ConfigError, Repair, SlotLost, Transient, WalstreamError
 from walstream.finding import Finding, note
 from walstream.postgres import (
     preflight,
@@ -35,6 +35,10 @@ def look(seen: ServerContext) -> Iterator[Finding]:
         decision = decide(
             wanted.name, wanted.stored, slot, seen.server, adopt=wanted.adopt_slot
         )
+    except Transient as error:
+        subject = f"slot {seen.source.slot}"
+        yield Finding.waits(error, "former-primary", subject, _WAITS)
+        return
     except WalstreamError as error:
         code = "slot-lost" if isinstance(error, SlotLost) else "history"
         if isinstance(error, ConfigError):

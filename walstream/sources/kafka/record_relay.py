@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from walstream.errors import Restart, WalstreamError
+from walstream.errors import ConfigError, Restart, WalstreamError
 from walstream.kafka.group_consumer import GroupConsumer
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.records.router import IllegalTopic
@@ -122,4 +122,16 @@ class RecordRelay:
                     aims.append(aim)
         except IllegalTopic:
             raise Unpassable(ILLEGAL) from None
+        if aims and (first := aims[0].topic) is not None:
+            self._keep_apart(first.name, table)
         return aims if len(aims) == len(self._outlets) else None
+
+    def _keep_apart(self, topic: str, table: Table) -> None:
+        """Refuse a topic of ops that is where malformed records go."""
+        if topic == self._on_poison:
+            full_name = ".".join(filter(None, table))
+            raise ConfigError(
+                f"`on_poison` names topic {topic!r}, to which sink"
+                f" {self._outlets[0].name!r} sends the ops of table {full_name!r}",
+                hint="name another topic for malformed records",
+            )

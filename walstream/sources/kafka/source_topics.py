@@ -14,7 +14,7 @@ from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.group import offset_repair
 from walstream.kafka.topic_metadata import Described
 from walstream.pipeline.ports import StateStore
-from walstream.pipeline.state_document import StateDocument
+from walstream.pipeline.state_document import StateDocument, StoredDocuments
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import TOPIC
@@ -44,6 +44,24 @@ class BegunTopics:
 BEGUN: Final = StateDocument("group", BegunTopics)
 
 
+def begun_by(source: KafkaSource, stored: StoredDocuments) -> dict[str, str]:
+    """Return the topics of which the source's group has had offsets."""
+    kept = BEGUN.read(stored)
+    return dict(kept.topics) if kept and kept.group == source.group else {}
+
+
+def offsets_gone(source: KafkaSource, topic: str, what: str) -> HistoryError:
+    """Make the error of a topic whose offsets the group has no longer."""
+    return HistoryError(
+        f"group {source.group!r} stored offsets of topic {topic!r}, which are "
+        f"gone: {what}",
+        hint="Kafka keeps offsets of a group without members for "
+        "offsets.retention.minutes. Tell the readers; then let the group "
+        "start with the oldest existing record",
+        repair=offset_repair(source.consumer, source.group, topic, "--to-earliest"),
+    )
+
+
 class ReadTopics:
     """Those of one membership; what the group began is kept in the state folder."""
 
@@ -57,9 +75,7 @@ class ReadTopics:
         self._asked: Future[dict[str, Described]] | None = None
         self._next_watch = runtime.monotonic() + _WATCH_EVERY_S
         self._found: dict[str, Described] = {}
-        kept = BEGUN.read(positions)
-        same = kept is not None and kept.group == source.group
-        self._begun: dict[str, str] = dict(kept.topics) if kept and same else {}
+        self._begun = begun_by(source, positions)
 
     @property
     def found(self) -> Mapping[str, Described]:
@@ -129,15 +145,7 @@ class ReadTopics:
             if before == found.identity
             else "the topic was deleted and created again"
         )
-        source = self.source
-        raise HistoryError(
-            f"group {source.group!r} stored offsets of topic {topic!r}, which are "
-            f"gone: {what}",
-            hint="Kafka keeps offsets of a group without members for "
-            "offsets.retention.minutes. Tell the readers; then let the group "
-            "start with the oldest existing record",
-            repair=offset_repair(source.consumer, source.group, topic, "--to-earliest"),
-        )
+        raise offsets_gone(self.source, topic, what)
 
     def note_begun(self, topics: Collection[str]) -> None:
         """Keep that the group has offsets of these; a full disk stops no record."""

@@ -5,7 +5,7 @@ source's stream takes the sink back.
 """
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,14 @@ from typing import Final
 
 import structlog
 
-from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
+from walstream.errors import (
+    RESET,
+    SINK_AGAIN,
+    ConfigError,
+    SlotLost,
+    Transient,
+    WalstreamError,
+)
 from walstream.kafka.delivered_tails import StreamStart
 from walstream.kafka.registry.stored_schema import SCHEMAS, lent
 from walstream.kafka.replay_mark import REPLAY
@@ -92,6 +99,25 @@ class JoinWatch:
         self._thread.join()
 
 
+@contextlib.contextmanager
+def lost_alone(sink: str, source: str) -> Iterator[None]:
+    """Say of a lost slot what concerns the sink: its source streams on to the others.
+
+    A reset of the source would take their slot and position, too.
+    """
+    try:
+        yield
+    except SlotLost as error:
+        if error.repair.of_source(source) != RESET.of_source(source):
+            raise
+        raise SlotLost(
+            str(error.args[0]),
+            hint=f"what sink {sink!r} lacks is gone; the source's other sinks stream "
+            f"on. {SINK_AGAIN.then}",
+            repair=SINK_AGAIN,
+        ) from error
+
+
 class DetachedSinkRunner:
     """One detached sink, as its worker runs it: one stream after the other."""
 
@@ -137,6 +163,7 @@ class DetachedSinkRunner:
         if ids:
             self._positions.write(ids)
         with ExitStack() as stack:
+            stack.enter_context(lost_alone(self._sink, self._folder.name))
             with session(self._source.dsn) as connection:
                 server, facts, slot_start = self._look(connection)
                 capture = self._capture()
@@ -167,16 +194,7 @@ class DetachedSinkRunner:
         slot = slots.find(connection, self._slot)
         self._gauge.see(slots.health(connection, self._slot))
         stored = stored_of(self._positions, self._slot)
-        try:
-            decision = decide(self._folder.name, stored, slot, server, adopt=False)
-        except SlotLost as error:
-            raise SlotLost(
-                str(error.args[0]),
-                hint=f"what sink {self._sink!r} lacks is gone: drop the sink with "
-                'on_failure = "drop"; or start from scratch with all sinks, as '
-                "`repair` says",
-                repair=error.repair,
-            ) from error
+        decision = decide(self._folder.name, stored, slot, server, adopt=False)
         if slot is None or stored.position is None:
             raise Transient("its slot is being copied")
         if decision.step is Step.WAIT:

@@ -7,6 +7,7 @@ from walstream.errors import WalstreamError
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.sources.postgres.detached.detached_sink import (
+    AWAY,
     BACK,
     DROPPED,
     DetachedSink,
@@ -29,16 +30,20 @@ def sights(
             continue  # in the stream again
         error = workers.get(f"{name}/{sink}", WorkerState()).report.error
         said = error.error if error else ""
-        found[sink] = DetachedStatus(note, _retained(source, note), said)
+        held, lost = _retained(source, note)
+        found[sink] = DetachedStatus(note, held, said, lost)
     return found
 
 
-def _retained(source: PostgresSource, note: DetachedSink) -> int | None:
+def _retained(source: PostgresSource, note: DetachedSink) -> tuple[int | None, bool]:
+    """Return what a copy of the slot holds, if known, and whether it is lost."""
     if note.phase == DROPPED:
-        return None
+        return None, False
     try:
         with session(source.dsn) as connection:
             health = slots.health(connection, note.slot)
     except WalstreamError:
-        return None
-    return health.retained_wal if health else None
+        return None, False
+    if health is None:
+        return None, note.phase == AWAY
+    return health.retained_wal, health.lost is not None

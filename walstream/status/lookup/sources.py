@@ -65,7 +65,7 @@ class _LookupObserver:
         self, name: str, source: KafkaSource, _told: WorkerState | None
     ) -> tuple[KeptRecords, GroupSight]:
         folder = Path(self.config.state) / name
-        return kept_of_chained(folder), group_of(name, source)
+        return kept_of_chained(folder), group_of(name, source, folder)
 
     def health(
         self, source: PostgresSource, _told: WorkerState | None

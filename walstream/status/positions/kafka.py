@@ -21,7 +21,7 @@ from walstream.status.positions.verdict import refusal
 
 def standing(config: Config, name: str, source: KafkaSource) -> ChainedStanding:
     """Ask the group's brokers; what is kept here are only topics and figures."""
-    seen = look(name, source)
+    seen = look(name, source, Path(config.state) / name)
     return ChainedStanding(
         source=name,
         group=source.group,

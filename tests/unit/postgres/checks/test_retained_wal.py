@@ -6,7 +6,12 @@ import pytest
 
 from tests.support.slot_facts import IDLE
 from walstream.finding import Severity
-from walstream.postgres.checks.retained_wal import of_another, of_danger, of_ours
+from walstream.postgres.checks.retained_wal import (
+    of_another,
+    of_copy,
+    of_danger,
+    of_ours,
+)
 from walstream.postgres.slot_inventory import SlotFacts, SlotReader
 
 GIB = 1 << 30
@@ -49,6 +54,14 @@ def test_slot_near_its_limit_is_in_danger(slot: SlotFacts) -> None:
     (finding,) = of_danger(slot, 4 * GIB)
     assert finding.severity is Severity.WARNING
     assert "max_slot_wal_keep_size = '8192MB'" in finding.repair.sql
+
+
+def test_a_lost_copy_of_ours_is_not_to_be_dropped_alone() -> None:
+    lost = of_copy(LOST, "wal_removed")
+    assert lost.code == "lost-slot"
+    assert "stream on" in lost.why
+    assert not lost.repair.command
+    assert "--replace" in lost.repair.then
 
 
 def test_slots_of_others_are_named_where_they_endanger_the_server() -> None:
