@@ -425,9 +425,10 @@ def test_one_update_under_the_new_key_outlives_the_old_keys_late_insert(
 def test_a_truncate_forgets_the_rows_positions(database: Database) -> None:
     target = Target(database, row_positions=True)
     target.apply(insert(row("1"), lsn=10))
-    assert len(database.fetch("TABLE replication_mirror_row")) == 1
+    kept = "SELECT key FROM replication_mirror_row WHERE key <> 'table'"
+    assert database.fetch(kept) == [('["1"]',)]
     target.apply(make(Kind.TRUNCATE, T, columns=("id",), lsn=20))
-    assert database.fetch("TABLE replication_mirror_row") == []
+    assert database.fetch(kept) == []
 
 
 def test_ordinary_keys_keep_no_positions(database: Database) -> None:
