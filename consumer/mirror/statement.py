@@ -44,7 +44,8 @@ def upsert(shape: TargetTable, columns: Sequence[str]) -> str:
         conflict = f" ON CONFLICT ({_names(shape.key)}) DO {action}"
     values = ", ".join(["%s"] * len(columns))
     return (
-        f"INSERT INTO {table} ({_names(columns)}) OVERRIDING SYSTEM VALUE"
+        # the alias: a table may be named excluded
+        f"INSERT INTO {table} AS t ({_names(columns)}) OVERRIDING SYSTEM VALUE"
         f" VALUES ({values}){conflict}"
     )
 

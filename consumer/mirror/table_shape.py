@@ -43,7 +43,10 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
                 AND c.oid IN (r.conrelid, r.confrelid)),
        (SELECT format('%%I.%%I', n.nspname, l.typname) FROM pg_type l
           JOIN pg_namespace n ON n.oid = l.typnamespace
-         WHERE l.oid = t.typarray AND t.typdelim = ','),
+         WHERE l.oid = t.typarray AND t.typdelim = ','
+           -- unnest makes columns of a composite
+           AND 'c' NOT IN (t.typtype, coalesce((SELECT b.typtype FROM pg_type b
+                 WHERE b.oid = t.typbasetype), t.typtype))),
        c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relhassubclass
          AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid)
          AND (SELECT count(*) FROM pg_index i
