@@ -218,6 +218,11 @@ class TargetTable:
     fits: dict[object, Fit] = field(default_factory=dict)  # by the records' shape
 
     @property
+    def fixed(self) -> frozenset[str]:
+        """Name the columns that no UPDATE can set, of those that find no row."""
+        return self.always - {*self.key}
+
+    @property
     def full_name(self) -> str:
         return f"{self.schema}.{self.name}"
 
@@ -284,6 +289,7 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
         and found[0][12]
         and bool(names)
         and not respelt
+        and not any(row[2] and row[0] not in names for row in columns)
         and len(arrays) == len(columns),
         alone=found[0][12],
         arrays=arrays,
