@@ -28,10 +28,11 @@ from consumer.mirror.shape_cache import ShapeCache
 from consumer.mirror.table_choice import matcher, servers_own
 from consumer.mirror.table_shape import TargetTable
 from consumer.mirror.table_writer import Row, Rows
-from consumer.mirror.target_check import refuse_cascades, warn
+from consumer.mirror.target_check import SETTINGS, refuse_cascades, warn
 from consumer.mirror.write_batch import Later
 from consumer.mirror.write_order import WriteOrder
 from consumer.op import EnvelopeOp, Op, RegisteredOp
+from consumer.state.connection import connect
 from walstream.op import Kind
 
 _log: Final = logging.getLogger("consumer.mirror")
@@ -42,9 +43,6 @@ SELECT pg_catalog.current_database(), system_identifier,
   FROM pg_catalog.pg_control_system()
 """
 _NOW: Final = "SET CONSTRAINTS ALL IMMEDIATE"  # until the transaction ends
-# a row that a policy hides is an error, and not one that is gone; the handlers of
-# other consumers keep what their session has
-_EVERY_ROW: Final = "SELECT pg_catalog.set_config('row_security', 'off', true)"
 
 
 class PostgresMirror(RowFiller):
@@ -96,7 +94,7 @@ class PostgresMirror(RowFiller):
         with self._starting:
             if self._started is not None:
                 return
-            with psycopg.connect(self._dsn, autocommit=True) as connection:
+            with connect(self._dsn, "mirror") as connection:
                 self._order.prepare(connection)
                 self._look_at(connection)
                 self._started = connection.execute(_SAME).fetchone()
@@ -114,7 +112,7 @@ class PostgresMirror(RowFiller):
         is_alone = tx not in self._begun
         try:
             if is_alone:
-                tx.execute(_EVERY_ROW)
+                tx.execute(SETTINGS)
             if not self._checked:
                 self._check(tx)
             self._order.see_source(tx, op)
@@ -140,7 +138,7 @@ class PostgresMirror(RowFiller):
         self._order.begin(tx)
         self._shapes.begin(tx)
         self._later.pop(tx, None)
-        tx.execute(_EVERY_ROW)
+        tx.execute(SETTINGS)
         self._begun.add(tx)
         if len(ops) <= 1:
             return

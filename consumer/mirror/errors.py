@@ -140,6 +140,11 @@ def _hint(error: psycopg.Error, *, whole: bool) -> str:
                 f"the other row keeps the value: drop {constraint} in the target, or"
                 " backfill the table into an empty copy"
             )
+        case errors.GeneratedAlways():
+            return (
+                "the source gave an identity column another value, which nothing sets"
+                f" where it is GENERATED ALWAYS; in the target: {error}"
+            )
         case errors.InsufficientPrivilege():
             return "grant SELECT, INSERT, UPDATE, DELETE, TRUNCATE to the dsn's role"
         case _:

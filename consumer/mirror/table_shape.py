@@ -43,7 +43,10 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
                 AND c.oid IN (r.conrelid, r.confrelid)),
        (SELECT format('%%I.%%I', n.nspname, l.typname) FROM pg_type l
           JOIN pg_namespace n ON n.oid = l.typnamespace
-         WHERE l.oid = t.typarray AND t.typdelim = ','),
+         WHERE l.oid = t.typarray AND t.typdelim = ','
+           -- unnest makes columns of a composite
+           AND 'c' NOT IN (t.typtype, coalesce((SELECT b.typtype FROM pg_type b
+                 WHERE b.oid = t.typbasetype), t.typtype))),
        c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relhassubclass
          AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid)
          AND (SELECT count(*) FROM pg_index i
@@ -215,6 +218,11 @@ class TargetTable:
     fits: dict[object, Fit] = field(default_factory=dict)  # by the records' shape
 
     @property
+    def fixed(self) -> frozenset[str]:
+        """Name the columns that no UPDATE can set, of those that find no row."""
+        return self.always - {*self.key}
+
+    @property
     def full_name(self) -> str:
         return f"{self.schema}.{self.name}"
 
@@ -281,6 +289,7 @@ def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
         and found[0][12]
         and bool(names)
         and not respelt
+        and not any(row[2] and row[0] not in names for row in columns)
         and len(arrays) == len(columns),
         alone=found[0][12],
         arrays=arrays,

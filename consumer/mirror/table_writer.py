@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from psycopg.errors import GeneratedAlways
 from psycopg.rows import tuple_row
 
 from consumer.handler import Transaction
@@ -11,6 +12,10 @@ from consumer.mirror.table_shape import TargetTable
 
 Row = Mapping[str, str | None]
 """Texts by column: of a whole row, of what was sent of it, or of its key."""
+
+
+class FixedValue(GeneratedAlways):
+    """Refusal of a value for what no UPDATE can set; its text is the cure."""
 
 
 @dataclass(slots=True)
@@ -26,6 +31,8 @@ class Rows:
         make = statement.upsert
         query = self._query("upsert", columns, lambda: make(self.shape, columns))
         self._write(query, [row[column] for column in columns])
+        if self.shape.fixed and (key := self.shape.key_of(row)) is not None:
+            self._see_fixed(key, row)
 
     def update(self, key: Row, row: Row) -> bool:
         """Set what is sent of a row; False where no row has the key."""
@@ -34,7 +41,20 @@ class Rows:
             return self.has(key)
         make = statement.update_by_key
         query = self._query("update", columns, lambda: make(self.shape, columns))
-        return self._run(query, [*(row[name] for name in columns), *key.values()])
+        found = self._run(query, [*(row[name] for name in columns), *key.values()])
+        if found and self.shape.fixed:
+            self._see_fixed(key, row)
+        return found
+
+    def _see_fixed(self, key: Row, row: Row) -> None:
+        """Raise FixedValue where the row has another one than was sent."""
+        fixed = tuple(name for name in row if name in self.shape.fixed)
+        if not fixed:
+            return
+        make = statement.has_other
+        query = self._query("other", fixed, lambda: make(self.shape, fixed))
+        if self._run(query, [*(row[name] for name in fixed), *key.values()]):
+            raise FixedValue(statement.unfix(self.shape, fixed))
 
     def delete(self, key: Row) -> None:
         query = self._query("delete", (), lambda: statement.delete_by_key(self.shape))
@@ -74,6 +94,9 @@ class Rows:
     def update_alike(self, old: Row, row: Row) -> bool:
         """Set what is sent of one row that looks like `old`."""
         where, parameters = self._alike(old)
+        fixed = sorted(self.shape.fixed & row.keys())
+        if changed := [name for name in fixed if old.get(name) != row[name]]:
+            raise FixedValue(statement.unfix(self.shape, changed))
         columns = self.settable(row, ())
         make = statement.update_one
         what = (columns, where)

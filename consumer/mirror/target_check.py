@@ -1,4 +1,4 @@
-"""Checks of the target before anything is written: errors and warnings."""
+"""Checks and settings of the target: what is done before anything is written."""
 
 import logging
 from collections.abc import Callable
@@ -9,6 +9,13 @@ import psycopg
 from consumer.mirror.errors import MirrorError
 from consumer.mirror.table_shape import cascades, hazards
 
+# Of a mirror's transactions; the handlers of other consumers keep what their session
+# has. A row that a policy hides is an error, and not one that is gone. Without
+# array_nulls, a NULL of many rows that are written at once would be the text NULL.
+SETTINGS: Final = (
+    "SELECT pg_catalog.set_config('row_security', 'off', true),"
+    " pg_catalog.set_config('array_nulls', 'on', true)"
+)
 _log: Final = logging.getLogger("consumer.mirror")
 
 

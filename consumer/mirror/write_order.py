@@ -14,6 +14,7 @@ from consumer.mirror.position_batch import Held, Texts
 from consumer.mirror.position_store import Store
 from consumer.mirror.row_position import Decides
 from consumer.mirror.source_generation import note_source
+from consumer.mirror.table_identity import note_table, see_table
 from consumer.mirror.table_shape import TargetTable
 from consumer.mirror.table_writer import Row, Rows
 from consumer.op import Op
@@ -48,8 +49,11 @@ class WriteOrder:
 
     def look(self, tx: Transaction, shape: TargetTable, op: Op) -> None:
         """Learn of a table how its rows' positions are kept."""
-        if not self.off and shape.respelt:
+        if self.off:
+            return
+        if shape.respelt:
             shape.store = _own_store(tx, shape, op)
+        see_table(tx, shape, keeps=bool(self._wanted or shape.respelt))
 
     def see_source(self, tx: Transaction, op: Op) -> None:
         """Keep the source that a record names."""
@@ -209,6 +213,7 @@ class WriteOrder:
         if shape.keyed_otherwise or (batch is not None and name in batch.marked):
             return
         if row_position.mark(tx, name):
+            note_table(tx, shape)
             _tell(op, changed=op.record.topic in shape.proved)
         if batch is not None:
             batch.unmarked.discard(name)

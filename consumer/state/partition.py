@@ -108,6 +108,7 @@ class IdempotentWork:
         self._barrier_wait = BarrierWait(
             self._session.ask, options.session.guard, options.barrier_s
         )
+        self._read_to: int | None = None  # an offset; None: nothing was read
         self._same_since = runtime.monotonic()  # the topic is the same, for sure
 
     def begin(self) -> None:
@@ -133,13 +134,18 @@ class IdempotentWork:
             if not self._session.sure(_offset(messages[0])):
                 return 0  # it sought: these come again, or never
             expected = self._session.known.now.next_offset
-            if expected is not None and _offset(messages[0]) < expected:
+            if expected is not None and _offset(messages[0]) < min(
+                expected, expected if self._read_to is None else self._read_to
+            ):
                 # Kafka went back by itself: its log was cut, or is another one
                 self._session.check_topic()
             self._see_same_topic()
             self._gaps.see(messages, expected)
             self._ask_for_gaps()
-            return self._step(messages)
+            done = self._step(messages)
+            if done:
+                self._read_to = _offset(messages[done - 1]) + 1
+            return done
 
     def _see_same_topic(self) -> None:
         """Raise TopicReplaced where another topic took the name, as Kafka says.

@@ -148,7 +148,12 @@ class PartitionSession:
         self._unlocked()
 
     def skipped(self, next_offset: int) -> None:
-        """Pass over records that change nothing; not worth a transaction each."""
+        """Pass over records that change nothing; not worth a transaction each.
+
+        Where the client went back, what stands before `next_offset` has taken effect:
+        of an op without a name of its own the offset alone tells that.
+        """
+        next_offset = max(next_offset, self.known.now.next_offset or 0)
         self._see(replace(self.known.now, next_offset=next_offset))
         self._lane.handled = next_offset
         if runtime.monotonic() - self._flushed_at > _FLUSH_S:

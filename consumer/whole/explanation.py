@@ -1,5 +1,6 @@
 """Facts about a reader: what it waits for, for itself and in words for the log."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -11,6 +12,7 @@ from consumer.whole.pile import Pile
 from walstream.lsn import NEVER, Lsn, show
 
 _MOST: Final = 10  # facts
+_log = logging.getLogger(__name__)
 
 
 def explanation(
@@ -48,6 +50,40 @@ def explanation(
         if lane.rows[0].lsn < lsn
     ]
     return f"of {show(lsn)} " + ", ".join([*missing, *behind, *barred][:_MOST])
+
+
+class ForeignWatch:
+    """Watch on partitions that wait at another source's first record."""
+
+    def __init__(self, group: str, transactions: str, every_s: float) -> None:
+        """Log it each `every_s`; `transactions` is the transaction topic."""
+        self._group = group
+        self._transactions = transactions
+        self._every_s = every_s
+        self._due: float | None = None  # None: no partition waits
+
+    def look(self, now: float, lanes: Iterable[Lane]) -> None:
+        """Log which partitions wait, if any did for so long."""
+        waiting = [lane for lane in lanes if lane.blocked_at is not None]
+        if not waiting:
+            self._due = None
+        elif self._due is None:
+            self._due = now + self._every_s
+        elif now >= self._due:
+            self._due = now + self._every_s
+            first = waiting[0]
+            _log.warning(
+                "group %s: %s partitions wait at another source's first record, which"
+                " %s does not come to: %s at offset %s, from source %s. If they are of"
+                " other transactions, leave their topics out, and read them by a group"
+                " with their own transaction topic",
+                self._group,
+                len(waiting),
+                self._transactions,
+                first.place,
+                first.blocked_at,
+                first.blocked_by,
+            )
 
 
 def needed(

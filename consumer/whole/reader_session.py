@@ -17,6 +17,7 @@ from consumer.state.source import AcceptSource, accepts
 from consumer.state.topic_guard import TopicGuard
 from consumer.whole.assembler import TransactionAssembler
 from consumer.whole.due import Due
+from consumer.whole.explanation import ForeignWatch
 from consumer.whole.group_state import GroupRow, GroupState, PlaceRow
 from consumer.whole.intake import Intake
 from consumer.whole.lane import Lane
@@ -84,6 +85,7 @@ class ReaderSession:
         self._next_topics = self._next_ends = 0.0
         self._gap: tuple[Gap, float, int | None] | None = None
         self._waits: tuple[Lsn, float] = (0, 0.0)
+        self._foreign = ForeignWatch(options.group, self._spine.topic, _WARN_S)
         self.added = False  # lanes that the state does not know
 
     def begin(self) -> None:
@@ -144,6 +146,7 @@ class ReaderSession:
 
     def _attend(self, now: float) -> None:
         self._look_for_gap(now)
+        self._foreign.look(now, self.assembler.lanes.values())
         lsn = self.assembler.position
         if lsn != self._waits[0] or self.assembler.is_idle:
             self._waits = lsn, now + _WARN_S

@@ -24,6 +24,7 @@ from consumer import (
     TransactionEnded,
     WholeTransaction,
 )
+from consumer.whole import reader_session
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import (
@@ -384,6 +385,25 @@ def test_another_source_waits_until_it_is_accepted(bench: Bench) -> None:
     with bench.running() as running:  # it is stored
         bench.send(30, 0)
         bench.until(1000, 1010, 10, 20, 30, running=running)
+
+
+def test_topics_of_another_source_that_never_comes_are_named(
+    bench: Bench,
+    topic_prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(reader_session, "_WARN_S", 0.2)
+    bench.send(1000, 0, source=SOURCE)
+    other = f"{topic_prefix}other"
+    bench.admin.create(other, 1)
+    feed = Feed(bench.kafka.bootstrap, other)
+    feed.send(insert(10, 0, ["1", "1"]), source="8/db/1")
+    feed.flush()
+    with bench.running(topics=[bench.topic, other]) as running:
+        bench.until(1000, running=running)
+        wait_until(lambda: "does not come to" in caplog.text, 60, "it is told")
+    assert f"{other}[0] at offset 0, from source 8/db/1" in caplog.text
 
 
 def test_backfilled_rows_come_behind_what_they_saw_and_before_the_next(

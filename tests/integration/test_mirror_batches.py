@@ -12,6 +12,7 @@ from consumer.handler import Fatal
 from consumer.mirror import PostgresMirror
 from consumer.mirror.table_shape import TargetTable, load
 from consumer.op import Op
+from consumer.state.connection import connect
 from tests.support.fixtures.postgres import Database
 from tests.support.loads.op import make
 from tests.support.oracles.key_mirror import apply
@@ -118,6 +119,11 @@ def insert(number: int, text: str) -> Op:
     [
         "CREATE UNIQUE INDEX ON t (v)",
         "ALTER TABLE t ADD many text[]",  # no array type has arrays of its own
+        "CREATE TYPE pair AS (a int, b text); ALTER TABLE t ADD ab pair",
+        (
+            "CREATE TYPE pair AS (a int, b text);"
+            " CREATE DOMAIN checked AS pair; ALTER TABLE t ADD ab checked"
+        ),
         "ALTER TABLE t ADD EXCLUDE (v WITH =)",
         "CREATE TABLE child (id int REFERENCES t)",
         "CREATE TABLE child () INHERITS (t)",
@@ -135,6 +141,50 @@ def test_what_sees_an_order_is_written_row_by_row(
     assert shape_of(database, "t").plain
     database.execute(sees)
     assert not shape_of(database, "t").plain
+
+
+def test_nulls_stay_nulls_where_the_database_reads_arrays_without_them(
+    database: Database,
+) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    database.execute(f"ALTER DATABASE {database.name} SET array_nulls = off")
+    batch = [insert(1, "NULL"), insert(2, "NULL")]
+    batch += [
+        make(Kind.UPDATE, "public.t", new={"id": n, "v": None}, key=[n], lsn=2000)
+        for n in "12"
+    ]
+    with psycopg.connect(database.dsn) as tx:
+        apply(tx, PostgresMirror(database.dsn), batch)
+    assert database.fetch("SELECT id FROM t WHERE v IS NULL ORDER BY 1") == [(1,), (2,)]
+
+
+def test_a_table_may_be_named_excluded(database: Database) -> None:
+    database.execute("CREATE TABLE excluded (id int PRIMARY KEY, v text)")
+    sent = [
+        make(Kind.INSERT, "public.excluded", new={"id": n, "v": n}, key=[n], lsn=lsn)
+        for lsn, n in enumerate("121", 1000)
+    ]
+    with psycopg.connect(database.dsn) as tx:
+        for batch in (sent, sent[:1]):
+            apply(tx, PostgresMirror(database.dsn), batch)
+    assert database.fetch("SELECT count(*) FROM excluded") == [(2,)]
+
+
+def test_a_target_without_an_encoding_is_started(database: Database) -> None:
+    name = f"{database.name}_ascii"
+    database.execute(
+        f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'"
+        " TEMPLATE template0"
+    )
+    try:
+        other = Database(database.server, name)
+        other.execute("CREATE TABLE t (id int PRIMARY KEY, v text UNIQUE)")
+        with connect(other.dsn, "g") as tx, tx.transaction():
+            apply(tx, PostgresMirror(other.dsn), [insert(1, "é")])
+        with connect(other.dsn, "g") as tx:
+            assert tx.execute("TABLE t").fetchall() == [(1, "é")]
+    finally:
+        database.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_a_refused_batch_is_done_one_by_one_and_the_op_is_told(

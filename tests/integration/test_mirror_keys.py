@@ -120,8 +120,56 @@ def test_positions_of_an_earlier_version_are_taken_over(database: Database) -> N
     with psycopg.connect(database.dsn) as tx:
         apply(tx, PostgresMirror(database.dsn), [citext(Kind.DELETE, "USER7", 20)])
     assert rows(database) == [("user7", 20)]
-    kept = database.fetch("SELECT relation FROM replication_mirror_row")
+    kept = database.fetch(
+        "SELECT relation FROM replication_mirror_row WHERE key <> 'table'"
+    )
     assert kept == [("public.u",)]
+
+
+NUMERIC = "CREATE TABLE t (key numeric PRIMARY KEY, n int)"
+INTEGER = "CREATE TABLE t (key int PRIMARY KEY, n int)"
+
+
+@pytest.mark.parametrize(
+    ("table", "records", "options"),
+    [
+        (NUMERIC, {}, {}),  # equal keys may print otherwise
+        (INTEGER, {"key": ["other"]}, {}),  # the record's key is not the row's
+        (INTEGER, {}, {"row_positions": True}),
+    ],
+)
+def test_a_table_that_is_made_again_is_filled_again(
+    database: Database,
+    table: str,
+    records: dict[str, Any],
+    options: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """By a new group, say: positions of the dropped table's rows kept it empty."""
+    database.execute(table)
+    sent = [citext(Kind.INSERT, str(n), 10 + n, **records) for n in range(3)]
+    for _ in range(3):
+        with psycopg.connect(database.dsn) as tx:
+            apply(tx, PostgresMirror(database.dsn, **options), sent)
+        assert len(rows(database)) == 3
+        database.execute(f"DROP TABLE t; {table}")
+    assert "another table than before" in caplog.text
+
+
+def test_a_copy_that_took_a_tables_place_keeps_its_positions(
+    database: Database,
+) -> None:
+    database.execute(NUMERIC)
+    with psycopg.connect(database.dsn) as tx:
+        apply(tx, PostgresMirror(database.dsn), [citext(Kind.INSERT, "1.0", 20)])
+    database.execute(
+        "CREATE TABLE u (LIKE t INCLUDING ALL); INSERT INTO u TABLE t;"
+        " DROP TABLE t; ALTER TABLE u RENAME TO t"
+    )
+    for _ in range(2):
+        with psycopg.connect(database.dsn) as tx:
+            apply(tx, PostgresMirror(database.dsn), [citext(Kind.INSERT, "1", 10)])
+        assert rows(database) == [("1.0", 20)]
 
 
 def test_positions_are_kept_when_the_keys_type_changes(database: Database) -> None:

@@ -9,6 +9,7 @@ from consumer.mirror import (
     row_position,
     shape_cache,
     source_generation,
+    target_check,
 )
 from consumer.mirror.position_store import GENERAL
 from consumer.mirror.table_shape import TargetTable
@@ -21,7 +22,7 @@ _IS: Final = re.escape("OPERATOR(pg_catalog.=)")
 _TABLE: Final = r'"public"\."(\w+)"'
 _VALUES: Final = r"(?:VALUES \([%s, ]+\)|SELECT \* FROM ROWS FROM \(.*\) AS w \(.*\))"
 _UPSERT: Final = re.compile(
-    rf"INSERT INTO {_TABLE} \(([^)]*)\) OVERRIDING SYSTEM VALUE ({_VALUES})"
+    rf"INSERT INTO {_TABLE} AS t \(([^)]*)\) OVERRIDING SYSTEM VALUE ({_VALUES})"
     r' ON CONFLICT \("id"\) DO .*'
 )
 _UPDATE: Final = re.compile(rf'UPDATE {_TABLE} SET (.*) WHERE "id" {_IS} %s')
@@ -315,5 +316,5 @@ _OF: Final[dict[str, Statement]] = {
     row_position._MARK: _mark,
     row_position._FORGET: _forget,
     application._SAME: lambda *_: Rows([("target", 7, "origin")]),
-    application._EVERY_ROW: lambda *_: Rows([("off",)]),
+    target_check.SETTINGS: lambda *_: Rows([("off",)]),
 }

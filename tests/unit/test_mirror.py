@@ -93,6 +93,10 @@ DRIVEN_BY = {
         "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
     ),
     "consumer/basic.py": "integration/test_consumer_basic.py: BasicConsumer",
+    "consumer/mirror/table_identity.py": (
+        "integration/test_mirror_keys.py: "
+        "test_a_table_that_is_made_again_is_filled_again"
+    ),
     "consumer/errors.py": "unit/consumer/test_error_text.py",
     "consumer/group/member.py": (
         "fault/test_consumer_group.py: "

@@ -10,7 +10,7 @@ LOOSE = TargetTable("s", "t", ("a", "b"), key=(), indexed=frozenset({"a"}))
 
 def test_an_insert_gives_way_to_an_update_on_the_key() -> None:
     assert statement.upsert(KEYED, ("id", "n")) == (
-        'INSERT INTO "s"."t" ("id", "n") OVERRIDING SYSTEM VALUE VALUES (%s, %s)'
+        'INSERT INTO "s"."t" AS t ("id", "n") OVERRIDING SYSTEM VALUE VALUES (%s, %s)'
         ' ON CONFLICT ("id") DO UPDATE SET "n" = EXCLUDED."n"'
     )
 

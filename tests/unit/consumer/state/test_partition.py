@@ -414,6 +414,21 @@ def test_a_log_that_went_back_is_looked_into(around: Surroundings) -> None:
     assert around.applied == [0, 1, 2, 3]
 
 
+def test_debeziums_records_take_effect_once_where_kafka_goes_back(
+    around: Surroundings,
+) -> None:
+    done = work(around, batch=3)
+    read = rows_of(*[envelope("c", after={"id": 1}, lsn=900 - n) for n in range(9)])
+    all_of(done, read)
+    before = len(around.guard.questions)
+    left = read
+    while left:
+        left = left[done.handle(left[:3]) :]
+    assert around.applied == [*range(9)]
+    assert len(around.guard.questions) == before + 1  # not for each batch
+    assert around.database.row().next_offset == 9
+
+
 def test_offsets_that_never_came_are_asked_for_in_time(around: Surroundings) -> None:
     done = work(around)
     done.handle(sent(ops(1)))
