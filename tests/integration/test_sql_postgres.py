@@ -236,6 +236,16 @@ def test_index_over_some_rows_makes_no_key(database: Home) -> None:
     assert looked(postgres_url(database.dsn), "t").key.kind == "INTEGER"
 
 
+def test_table_from_which_others_inherit_is_refused(database: Home) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    database.execute("CREATE TABLE child (PRIMARY KEY (id)) INHERITS (t)")
+    url = postgres_url(database.dsn)
+    for name in ("t", "public.t"):
+        with pytest.raises(ConfigError, match="is not unique: tables inherit"):
+            looked(url, name)
+    assert looked(url, "child").names == ("id",)
+
+
 def test_partitioned_table_and_key_of_a_domain_are_read(database: Home) -> None:
     database.execute("CREATE DOMAIN number AS bigint CHECK (value >= 0)")
     database.execute("CREATE TABLE t (id number PRIMARY KEY) PARTITION BY RANGE (id)")

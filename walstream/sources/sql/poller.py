@@ -27,8 +27,16 @@ FEW_ROWS: Final = 10_000  # that are read without Spark
 _MANY: Final = 10_000  # keys: fewer are one range
 _PARTS_EACH: Final = 4  # ranges for each of those side by side: keys are not even
 _ENDLESS: Final = 1 << 63  # rows
-_JUST_BELOW: Final = 10_000  # keys under the end that are looked for at `start = "end"`
+_JUST_BELOW: Final = 10_000  # keys of transactions that run at the beginning
+_LOWEST: Final = -1 << 63  # key
 _log = structlog.get_logger()
+
+
+def _before(first: int) -> int:
+    """Return a key below the first row's, and below those that are on their way."""
+    if first > 0:
+        return 0
+    return min(first - 1, max(first - _JUST_BELOW, _LOWEST))
 
 
 class PollQueries(KeyQueries, Protocol):
@@ -142,14 +150,14 @@ class Poller:
             if oldest is None:
                 return
             # what is missing below the first row may still come
-            progress.key = min(0, oldest - 1)
+            progress.key = _before(oldest)
         elif start == "end":
             newest = look.newest()
             progress.key = newest or 0
             if newest is not None:
                 # of transactions that run now
                 first = look.oldest() or 0
-                low = max(newest - _JUST_BELOW, min(0, first - 1))
+                low = max(newest - _JUST_BELOW, _before(first))
                 found = look.present([(low + 1, newest)], _JUST_BELOW)
                 self._holes.note(missing(low, newest, found))
         else:

@@ -254,6 +254,17 @@ def test_a_row_below_the_first_one_may_come_late(positions: MemoryStore) -> None
     assert table.sent == [7, 1]
 
 
+def test_a_row_below_a_negative_one_may_come_late() -> None:
+    for first in (0, -7, -(1 << 63) + 3):
+        for start in ("beginning", "end"):
+            table = Table({first})
+            poller = made(table, MemoryStore(), PollingRules("t", start=start))
+            poller.poll()
+            table.keys |= {first - 2}
+            poller.poll()
+            assert first - 2 in table.sent
+
+
 def test_without_a_ledger_it_is_missed(positions: MemoryStore) -> None:
     table = Table({1, 4})
     poller = made(table, positions, timeout_s=0)

@@ -20,6 +20,13 @@ _KEY_IN_SQLITE: Final = text(
     " FROM pragma_table_info(:name, :schema) WHERE pk > 0"
     " HAVING max(name) = :key"
 )
+_INHERITED: Final = text("""
+SELECT EXISTS (
+  SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relname = :name AND n.nspname = :schema AND c.relkind <> 'p'
+)
+""")
 
 
 def check_key(
@@ -39,6 +46,12 @@ def check_key(
         )
     if not _is_unique(inspector, wish.primary_key, found):
         raise _not_unique(inspector, where, found)
+    if _is_inherited(connection, found):
+        raise ConfigError(
+            f"{where} is not unique: tables inherit from this one, whose keys its "
+            "index does not cover",
+            hint="poll each of these tables, or partition it (PARTITION BY)",
+        )
     if reflected["nullable"] and not _is_rowid(connection, wish.primary_key, found):
         raise ConfigError(
             f"{where} may be null",
@@ -97,6 +110,14 @@ def _not_unique(
         f"{where} is not unique: it has no PRIMARY KEY or UNIQUE index of its own",
         hint="create one, or name another column as primary_key",
     )
+
+
+def _is_inherited(connection: Connection, found: tuple[str, str]) -> bool:
+    """Whether it is PostgreSQL's, and has children that are no partitions."""
+    if connection.dialect.name != "postgresql":
+        return False
+    asked = {"schema": found[0], "name": found[1]}
+    return bool(connection.execute(_INHERITED, asked).scalar())
 
 
 def _is_rowid(connection: Connection, key: str, found: tuple[str, str]) -> bool:
