@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import psutil
 import pytest
 
 from tests.integration.test_beside import ask, status
@@ -57,6 +58,24 @@ class Waiting:
         if op.new and op.new[1] == "bad":
             raise ValueError(op.new[1])
         yield op
+"""
+
+RUDE = """
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+
+class Rude:
+    def __init__(self, table, options):
+        self._pool = ProcessPoolExecutor(1, get_context("fork"))
+
+    def handle(self, op):
+        print("no line", end="")
+        if op.new[1] == "exit":
+            sys.exit(2)
+        op.new[1] = self._pool.submit(str.upper, op.new[1]).result()
+        return [op]
 """
 
 
@@ -122,6 +141,44 @@ def test_ops_and_old_rows_leave_the_handlers_alike(
         assert walstream.terminate() == 0
         (sink,) = status(walstream)["sources"][0]["sinks"]
         assert sink["failed"] == 2  # it is kept
+
+
+def test_a_handler_that_prints_leaves_and_forks_breaks_nothing(
+    postgres18: PostgresServer, kafka: KafkaServer, installed: Path, tmp_path: Path
+) -> None:
+    """The process of its pool lives on when the worker is killed."""
+    install(installed, "walstream.handlers", "rude = rude_handler:Rude", RUDE)
+    with streamed(
+        postgres18,
+        kafka,
+        tmp_path / "run",
+        before="CREATE TABLE t (id int PRIMARY KEY, v text)",
+        sink={"handlers": [{"kind": "rude"}]},
+    ) as stream:
+        walstream, database = stream.walstream, stream.database
+        database.execute("INSERT INTO t VALUES (1, 'a'), (2, 'exit'), (3, 'b')")
+        records = in_order(stream.reader.count(2))
+        assert [record.new["v"] for record in records] == ["A", "B"]
+
+        def counted() -> bool:
+            sink = status(walstream)["sources"][0]["sinks"][0]
+            return bool(sink["failed"] == 1)
+
+        wait_until(counted, 10, "its reports arrive")
+        # a pool flushes what was printed: the next line of the log begins with it
+        assert walstream.text.count("handler 'rude': SystemExit") == 1
+        worker = psutil.Process(walstream.worker_pid())
+        (left,) = worker.children()
+        try:
+            worker.kill()
+            walstream.until_said("streaming", 2)
+            assert left.is_running()
+            database.execute("INSERT INTO t VALUES (4, 'c')")
+            stream.reader.until(lambda read: read[-1].new["v"] == "C")
+            assert walstream.terminate() == 0
+        finally:
+            left.kill()
+        assert not walstream.said("in use")
 
 
 def test_what_handlers_cannot_do_stops_the_start(

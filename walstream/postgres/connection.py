@@ -8,9 +8,10 @@ import os
 import re
 import select
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakSet
 
 import psycopg
 from psycopg import conninfo
@@ -35,6 +36,7 @@ from walstream.postgres.connection_attempt import VerboseConnection, refusal
 from walstream.postgres.connection_errors import DIRECTLY, refused
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+_open: Final[WeakSet[Connection]] = WeakSet()
 
 # PostgreSQL manual, "Client Connection Defaults"; a value in `options` beats the
 # settings of role and database.
@@ -134,6 +136,7 @@ def connect(dsn: str, *, replication: bool = False) -> Connection:
         connection = VerboseConnection.connect(
             given, autocommit=True, prepare_threshold=None
         )
+        _open.add(connection)
         _must_be_ours(connection)
         if replication and (
             connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT
@@ -142,6 +145,22 @@ def connect(dsn: str, *, replication: bool = False) -> Connection:
     except psycopg.Error as error:
         raise translate(error, "connecting to PostgreSQL") from error
     return connection
+
+
+def _let_go() -> None:
+    """Leave a child, which a plugin forks, no server's socket: it may outlive us.
+
+    The server would keep session and slot. Nothing of a child may reach it, either.
+    """
+    if _open:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for connection in tuple(_open):
+            with suppress(psycopg.Error):  # it is closed
+                os.dup2(nothing, connection.pgconn.socket, inheritable=False)
+        os.close(nothing)
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 def _must_be_ours(connection: Connection) -> None:

@@ -35,8 +35,8 @@ class ReportHistory:
 
     def hear(self, line: bytes, now: float) -> None:
         """Take in a report; raise ValueError where it is none: the last one stays."""
-        self.heard_at = now
         self.report, counts = decode(line)
+        self.heard_at = now
         self._counts.hear(counts)
 
     def end(self) -> None:

@@ -1,14 +1,13 @@
-"""A worker: one source's process. Told what to do over stdin, ends with its parent.
+"""A worker: one source's process. Told what to do by a pipe, ends with its parent.
 
 The supervisor writes one line of JSON (the order), later `backfill` or `poll` and what
 of as JSON, `log` and a level, `stop` for a drain or `now` for an end at once; end of
-file is the supervisor's death. The worker writes its state to stdout, a line of JSON a
+file is the supervisor's death. The worker writes its state to another, a line of JSON a
 second, with its answers to the last requests. Its exit code is the error's.
 """
 
 import contextlib
 import os
-import sys
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -25,6 +24,7 @@ from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.service.source_runner import Backfills, Polls, SourceRunner, runner_of
+from walstream.service.supervisor_pipes import SupervisorPipes
 from walstream.service.worker_order import WorkerRequest, start_of
 from walstream.service.worker_threads import end_in_time, obey, push
 from walstream.sources.postgres.detached.detached_sink import folder_of
@@ -292,7 +292,10 @@ def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str
 
 def main() -> int:
     """Run one worker; give its exit code."""
-    order = start_of(sys.stdin.readline())
+    pipes = SupervisorPipes()
+    words = pipes.words()
+    order = start_of(next(words, ""))
+    pipes.hide()
     die_with_parent(order.parent)
     config = Config.from_json(order.config)
     name, options = order.source, order.options
@@ -303,16 +306,16 @@ def main() -> int:
     worker = Worker(config, name, options, stop)
     garbage.keep_all()  # modules and configuration
     garbage.collect_rarely()  # a supervisor of before an upgrade starts it without
-    runtime.start_thread(obey, "requests", worker, stop)
+    runtime.start_thread(obey, "requests", worker, stop, words)
     over, told = threading.Event(), threading.Event()
-    runtime.start_thread(push, "reporter", worker, over, told)
+    runtime.start_thread(push, "reporter", worker, pipes, over, told)
     runtime.start_thread(end_in_time, "deadline", stop, options.stopped_code)
     try:
         ended = worker.run()
     except WalstreamError as error:
         _log.error("stopped", **_fields(error, name, config))
         return error.exit_code
-    except Exception:  # noqa: BLE001 - logged scrubbed, not by the interpreter
+    except (Exception, SystemExit):  # noqa: BLE001 - logged scrubbed, and no end for good
         _log.exception("worker failed: a defect")
         return 1
     finally:

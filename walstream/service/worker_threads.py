@@ -5,14 +5,14 @@ Each runs until the process ends; nothing of the stream waits for any of them.
 
 import contextlib
 import os
-import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 import structlog
 
 from walstream.pipeline.shutdown import Stop
+from walstream.service.supervisor_pipes import SupervisorPipes
 from walstream.service.worker_order import WorkerRequest, request_of
 from walstream.sources.report import WorkerAnswer
 from walstream.telemetry import logs, runtime
@@ -48,9 +48,9 @@ class LinkedWorker(Protocol):
         """Poll each table once more."""
 
 
-def obey(worker: LinkedWorker, stop: Stop) -> None:
+def obey(worker: LinkedWorker, stop: Stop, words: Iterable[str]) -> None:
     """Follow the supervisor's words; its end is ours."""
-    for line in sys.stdin:
+    for line in words:
         word, _, request = line.strip().partition(" ")
         if word == "stop":
             stop.request()
@@ -66,7 +66,12 @@ def obey(worker: LinkedWorker, stop: Stop) -> None:
     os._exit(1)
 
 
-def push(worker: LinkedWorker, over: threading.Event, told: threading.Event) -> None:
+def push(
+    worker: LinkedWorker,
+    pipes: SupervisorPipes,
+    over: threading.Event,
+    told: threading.Event,
+) -> None:
     """Write the state each second, and at once when it becomes another, or answers.
 
     A supervisor that does not read keeps this thread waiting, and nothing else. When
@@ -79,10 +84,8 @@ def push(worker: LinkedWorker, over: threading.Event, told: threading.Event) -> 
             (worker.phase, worker.answers),
             runtime.monotonic() + _REPORT_EVERY_S,
         )
-        left = worker.line()
         with contextlib.suppress(OSError):  # closed: the control pipe tells
-            while left:
-                left = left[os.write(sys.stdout.fileno(), left) :]
+            pipes.write(worker.line())
         if last:
             told.set()
         while (worker.phase, worker.answers) == said and runtime.monotonic() < due:

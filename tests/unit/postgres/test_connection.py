@@ -1,5 +1,7 @@
 """What a session is opened with, and what its errors mean."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import psycopg
@@ -25,6 +27,31 @@ from walstream.postgres.connection import (
     translate,
 )
 from walstream.testing.servers.port import free_port
+
+FORK = """
+import os, socket, sys
+from types import SimpleNamespace
+from psycopg import OperationalError
+from walstream.postgres import connection
+class Session:
+    def __init__(self, fileno):
+        self.fileno = fileno
+    @property
+    def pgconn(self):
+        if not self.fileno:
+            raise OperationalError("the connection is closed")
+        return SimpleNamespace(socket=self.fileno)
+ours, server = socket.socketpair()
+sessions = [Session(0), Session(ours.fileno())]
+connection._open.update(sessions)
+if not os.fork():
+    sys.stdin.read(1)
+    os._exit(0)
+ours.send(b"it is open here")
+ours.close()
+server.settimeout(60)
+print(server.recv(99), server.recv(99))
+"""
 
 
 def given(dsn: str, **replaced: str) -> dict[str, str]:
@@ -229,3 +256,15 @@ def test_no_name_of_ours_is_looked_up_where_an_application_may_create_one() -> N
     assert "-c search_path=pg_catalog,pg_temp" in options
     # a policy that hides a row is an error, and runs nobody's function
     assert "-c row_security=off" in options
+
+
+def test_a_forked_child_keeps_no_session_open() -> None:
+    """A server frees a slot when the last socket of its session is closed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FORK],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "b'it is open here' b''\n"

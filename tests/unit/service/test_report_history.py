@@ -140,10 +140,21 @@ def test_a_report_that_is_cut_changes_nothing() -> None:
     history = started()
     hear(history, WorkerReport(state="streaming"), poisoned=1)
     with pytest.raises(ValueError):  # noqa: PT011 - the parser's own words
-        history.hear(encode(WorkerReport(), ProcessCounts())[:20], START + 9)
+        history.hear(encode(WorkerReport(), ProcessCounts())[:20], START + 2)
     assert history.report == WorkerReport(state="streaming")
     assert history.counts.metrics == SourceCounts(poisoned=1)
-    assert not history.is_silent(START + 10)  # it lives
+    assert not history.is_silent(START + 3)  # the next one tells
+
+
+def test_lines_that_are_no_reports_are_silence() -> None:
+    """Else what the last report said looks current."""
+    history = started()
+    hear(history, WorkerReport(state="streaming"))
+    for at in range(2, 10):
+        with pytest.raises(ValueError):  # noqa: PT011 - the parser's own words
+            history.hear(b'a print {"state":"streaming"}', START + at)
+    assert history.is_silent(START + 10)
+    assert history.hangs(START + 10)
 
 
 def test_counts_go_on_with_the_next_process() -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.service import worker_threads
+from walstream.service.supervisor_pipes import SupervisorPipes
 from walstream.telemetry import logs
 logs.configure("info", str)
 class Worker:
@@ -27,12 +28,13 @@ class Worker:
 worker_threads._REPORT_EVERY_S = 0.1
 worker_threads._LATE_S = 0.1
 over, told = threading.Event(), threading.Event()
+pipes = SupervisorPipes()
 """
-_PUSH = "worker_threads.push(Worker(), over, told)"
+_PUSH = "worker_threads.push(Worker(), pipes, over, told)"
 _LAST = """
 threading.Timer(0.3, over.set).start()
 worker_threads._REPORT_EVERY_S = 3600.0
-worker_threads.push(Worker(), over, told)
+worker_threads.push(Worker(), pipes, over, told)
 print(told.is_set())
 """
 _OBEY = """
@@ -41,7 +43,7 @@ def tell():
     stop.event.wait()
     print("stops", flush=True)
 threading.Thread(target=tell).start()
-worker_threads.obey(Worker(), stop)
+worker_threads.obey(Worker(), stop, pipes.words())
 """
 _END = """
 stop = Stop(Waker(), 0.1)
