@@ -101,7 +101,7 @@ class JoinWatch:
 
 @contextlib.contextmanager
 def lost_alone(sink: str, source: str) -> Iterator[None]:
-    """Say of a lost slot what concerns the sink: its source streams on to the others.
+    """Return a context where a lost slot concerns the sink alone: others stream on.
 
     A reset of the source would take their slot and position, too.
     """
