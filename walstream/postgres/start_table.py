@@ -103,7 +103,8 @@ def decide(
     raise HistoryError(
         f"slot {slot.name!r} exists (confirmed {show(confirmed)}), but the state "
         "folder has no record of it",
-        hint="restore the state folder; or walstream run --adopt-slot, which streams"
+        hint="restore the state folder, or, if the source had another name, move that "
+        f"one's in the place of {source}; or walstream run --adopt-slot, which streams"
         f" from {show(confirmed)} without the rows before it; or give the source"
         " another `slot`",
         repair=Repair(command="walstream run --adopt-slot"),

@@ -1,7 +1,7 @@
 """An instance's workers: one for each source, and for each sink that is detached."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import structlog
 
@@ -9,7 +9,7 @@ from walstream.config import Config, PostgresSource
 from walstream.config.run_options import Options
 from walstream.config.topology import check_slots
 from walstream.service.worker_process import WorkerProcess
-from walstream.sources.postgres.detached.detached_sink import AWAY
+from walstream.sources.postgres.detached.detached_sink import AWAY, DROPPED
 from walstream.telemetry.counts import ProcessCounts
 
 _log = structlog.get_logger()
@@ -112,7 +112,8 @@ class Fleet:
             source = config.sources.get(one.source)
             if source is None or (one.sink and one.sink not in source.sinks):
                 if not one.sink:
-                    said = _farewell(before, one.source, config)
+                    copies = _copies(one)
+                    said = _farewell(before, one.source, config, copies)
                     yield said, (f"sources.{one.source}",)
                 one.retire()
             elif (changes := one.take(config, asked=asked)) and not one.sink:
@@ -123,7 +124,14 @@ class Fleet:
         self.workers.sort(key=lambda one: one.name)
 
 
-def _farewell(before: Config, name: str, after: Config) -> str:
+def _copies(worker: WorkerProcess) -> list[str]:
+    """Name the copies of a source's slot that its detached sinks have."""
+    stream = worker.report.stream if worker.report else None
+    away = stream.away.values() if stream else ()
+    return sorted(told.slot for told in away if told.phase != DROPPED)
+
+
+def _farewell(before: Config, name: str, after: Config, copies: Sequence[str]) -> str:
     """Return a message that a source ends, and what it leaves on its server."""
     source = before.sources[name]
     if not isinstance(source, PostgresSource):
@@ -131,8 +139,17 @@ def _farewell(before: Config, name: str, after: Config) -> str:
     for other, heir in after.sources.items():
         # nobody is to drop it then: a source that only got another name, say
         if any(check_slots({name: source, other: heir}, os.environ)):
-            return f"source {name!r} ends; source {other!r} names slot {source.slot!r}"
-    return (
-        f"source {name!r} ends; its slot {source.slot!r} keeps WAL until it is dropped:"
-        f" SELECT pg_drop_replication_slot('{source.slot}');"
-    )
+            return (
+                f"source {name!r} ends; source {other!r} names slot {source.slot!r}: "
+                "if only the name is another, stop walstream, and move state folder "
+                f"{name} in the place of {other}"
+            )
+    slots = [source.slot, *copies]
+    drops = [f"SELECT pg_drop_replication_slot('{slot}');" for slot in slots]
+    if not copies:
+        said = f"its slot {source.slot!r} keeps WAL until it is dropped"
+    else:
+        of_sinks = ", ".join(map(repr, copies))
+        said = f"its slot {source.slot!r}, and those of detached sinks, {of_sinks},"
+        said += " keep WAL until they are dropped"
+    return f"source {name!r} ends; {said}: {' '.join(drops)}"

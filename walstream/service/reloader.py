@@ -90,8 +90,12 @@ class Reloader:
             )
             return Reloaded(problem, error.exit_code)
         if config.state != before.state:
+            _log.warning(
+                "another state folder takes effect at the next start",
+                hint="it needs the positions: stop walstream, and move"
+                f" {before.state} to {config.state}",
+            )
             config = config.model_copy(update={"state": before.state})
-            _log.warning("another state folder takes effect at the next start")
         self.config = config
         self._follower.take(config)
         steps = list(self._fleet.take(config, asked=asked))

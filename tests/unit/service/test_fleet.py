@@ -69,7 +69,17 @@ def test_a_slot_that_another_source_names_is_not_said_to_be_dropped() -> None:
     made = without("shop").model_dump(mode="json")
     made["sources"]["late"] = made["sources"].pop("app")  # another name
     (farewell, _), _ = take(fleet, Config.model_validate(made))
-    assert farewell == "source 'app' ends; source 'late' names slot 'walstream'"
+    assert "source 'app' ends; source 'late' names slot 'walstream'" in farewell
+    assert farewell.endswith("move state folder app in the place of late")
+
+
+def test_a_source_that_ends_leaves_the_slots_of_its_detached_sinks_too() -> None:
+    fleet = Fleet(config(), Options())
+    fleet.workers[1].history.report = AWAY
+    ((line, _),) = take(fleet, without("shop"))
+    assert "its slot 'walstream', and those of detached sinks, 's_log'," in line
+    assert "pg_drop_replication_slot('walstream')" in line
+    assert "pg_drop_replication_slot('s_log')" in line
 
 
 def test_a_source_begins_again_when_the_sink_that_it_lost_has_ended() -> None:

@@ -107,6 +107,7 @@ def test_another_state_folder_is_for_the_next_start() -> None:
         reloader.reload()
     assert reloader.config.state == before
     assert "another state folder" in said[0]["event"]
+    assert f"move {before} to /elsewhere" in said[0]["hint"]
 
 
 def refuse_source(fleet: Fleet) -> None:

@@ -101,7 +101,7 @@ class JoinWatch:
 
 @contextlib.contextmanager
 def lost_alone(sink: str, source: str) -> Iterator[None]:
-    """Say of a lost slot what concerns the sink: its source streams on to the others.
+    """Return a context where a lost slot concerns the sink alone: others stream on.
 
     A reset of the source would take their slot and position, too.
     """
@@ -112,8 +112,9 @@ def lost_alone(sink: str, source: str) -> Iterator[None]:
             raise
         raise SlotLost(
             str(error.args[0]),
-            hint=f"what sink {sink!r} lacks is gone; the source's other sinks stream "
-            f"on. {SINK_AGAIN.then}",
+            hint=f"what sink {sink!r} lacks is gone, unless the state folder is an old "
+            "copy, from before the sink was back; the source's other sinks stream on. "
+            f"{SINK_AGAIN.then}",
             repair=SINK_AGAIN,
         ) from error
 

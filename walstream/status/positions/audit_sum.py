@@ -34,7 +34,7 @@ def of_sink(
 
 
 def with_gap(found: SinkAudit, lacks: str) -> SinkAudit:
-    """Tell what a sink was not sent; a backfill since then may have brought the rows.
+    """Return it with what a sink was not sent; a backfill may have brought the rows.
 
     Worse verdicts are told alone.
     """
