@@ -1,4 +1,4 @@
-"""Which table the positions are of: one that was made again is another.
+"""Identity of a mirrored table: one that was made again has none of its positions.
 
 What a mirror knows of rows outlives a table that is dropped. Of an empty table of the
 same name it would leave out all that a group reads again.
