@@ -230,7 +230,7 @@ def test_a_table_of_mariadb_that_is_locked_or_dropped_stops_no_other(
 
 
 @pytest.mark.fault_long
-@pytest.mark.takes(150)
+@pytest.mark.takes(170)
 def test_a_table_of_sqlite_that_is_dropped_stops_no_other_until_none_is_left(
     kafka: KafkaServer, topic_prefix: str, tmp_path: Path
 ) -> None:
