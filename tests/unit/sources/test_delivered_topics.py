@@ -216,6 +216,19 @@ topic = "%s"
 """
 
 
+TWO = (
+    SOURCE.replace("sources.app", "sources.two")
+    + """
+slot = "two"
+publication = "two"
+tables = ["public.u"]
+"""
+)
+
+
+_DEBEZIUM = 'kafka"\nformat = "debezium'
+
+
 @pytest.mark.parametrize(
     ("topic", "brokers", "alone"),
     [
@@ -227,29 +240,22 @@ topic = "%s"
         ("app.{table}", "localhost:9093", True),
     ],
 )
-def test_a_topic_that_another_sink_may_write_to_does_not_count(
+def test_a_topic_that_another_source_may_write_to_does_not_count(
     path: Path, topic: str, brokers: str, alone: bool
 ) -> None:
-    base = SOURCE.replace('["k"]', '["k", "other"]')
-    made = topics(path, "", "", OTHER_SINK % (topic, brokers), base=base)
+    two = TWO.replace('["k"]', '["other"]').replace('tables = ["public.u"]', "")
+    other = (OTHER_SINK % (topic, brokers)).replace("kafka", _DEBEZIUM, 1)
+    made = topics(path, "", 'format = "debezium"', other, base=two + SOURCE)
     assert told(made.of("k", HEADER, joins=False)).counts("app.t") is alone
 
 
-TWO = (
-    SOURCE.replace("sources.app", "sources.two")
-    + """
-slot = "two"
-publication = "two"
-tables = ["public.u"]
-"""
-)
-
-
 @pytest.mark.parametrize("same", [True, False])
-def test_nor_does_one_that_another_source_writes_to(path: Path, same: bool) -> None:
+def test_of_a_shared_sink_what_both_write_does_not_count(
+    path: Path, same: bool
+) -> None:
     two = TWO if same else TWO.replace('["k"]', '["other"]')
     other = OTHER_SINK % ("app.{table}", "localhost:9092")
-    other = "" if same else other.replace("kafka", 'kafka"\nformat = "debezium', 1)
+    other = "" if same else other.replace("kafka", _DEBEZIUM, 1)
     made = topics(path, "", 'format = "debezium"', other, base=two + SOURCE)
     counts = told(made.of("k", HEADER, joins=False)).counts
     assert [counts(name) for name in ("app.t", "app.u")] == [True, False]

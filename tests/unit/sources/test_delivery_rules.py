@@ -29,10 +29,13 @@ def config(folder: Path, other: Any = None, **sink: Any) -> Config:
         "producer": {"bootstrap.servers": "localhost:1"},
     }
     sinks = {"k": {**kafka, **sink}}
+    source = {"kind": "postgres", "dsn": "dbname=shop", "sinks": ["k"]}
+    sources = {"app": source}
     if other is not None:
         sinks["other"] = {**kafka, **other}
-    source = {"kind": "postgres", "dsn": "dbname=shop", "sinks": [*sinks]}
-    document = {"sources": {"app": source}, "sinks": sinks}
+        names = {"slot": "two", "publication": "two", "sinks": ["other"]}
+        sources["two"] = {**source, **names}
+    document = {"sources": sources, "sinks": sinks}
     file = folder / "walstream.toml"
     file.write_text(toml(document))
     return load(file, {})
@@ -71,8 +74,9 @@ def test_why_nothing_is_left_out(
         assert bool(said) == bool(expected)
 
 
-def test_a_topic_of_two_sinks_is_nobodys_alone(tmp_path: Path) -> None:
-    found = rules(tmp_path, {"topic": "t.public.{table}"})
+def test_a_topic_of_two_sources_is_nobodys_alone(tmp_path: Path) -> None:
+    other = {"topic": "t.public.{table}", "format": "debezium"}
+    found = rules(tmp_path, other, format="debezium")
     assert found.is_alone("k", "t.other.x")
     assert not found.is_alone("k", "t.public.x")
     topics = found.topics("k", HEADER)
