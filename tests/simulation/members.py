@@ -348,7 +348,8 @@ class Members:
                     last[of] = max(name, last.get(of, name), key=lambda one: one[2:])
         for (table, key), name in last.items():
             there = self.target.relation(table).committed()
-            if key in self._wanted[table] and name not in gone and (key,) not in there:
+            wanted = key in self._wanted.get(table, {}) and name not in gone
+            if wanted and (key,) not in there:
                 raise Violation(f"I11: {table} lost {key} of {name}")
 
     def _ops(self, place: Place) -> list[Name | None]:
