@@ -213,13 +213,13 @@ def _check(kind: str, outs: Iterable[object], op: ReplicationOp) -> None:
                 f"handler {kind!r} returns a {type(out).__name__}, which is neither a"
                 " ReplicationOp nor a ProducerRecord"
             )
-        name = out.table.full_name, out.lsn, out.seq_id
+        name = out.lsn, out.seq_id
         if name in names:
             raise HistoryError(
                 f"handler {kind!r} makes several ops of the one of table"
                 f" {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}): they have"
                 " one name, and readers leave out all but one",
-                hint="return a ProducerRecord for each but one, or give each a table of"
-                " its own, with a topic of its own; then: walstream run",
+                hint="return a ProducerRecord for each but one, or have a sink of its"
+                " own for each; then: walstream run",
             )
         names.add(name)

@@ -4,7 +4,6 @@ import asyncio
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -158,17 +157,6 @@ def test_several_ops_of_one_stop_the_sink() -> None:
     with pytest.raises(HistoryError, match=r"'public.t' at \(0/8, 0\)") as raised:
         Chain([spec("double")]).handle(insert("twice", "", ""))
     assert "ProducerRecord" in raised.value.hint
-
-
-def test_an_op_may_become_one_of_each_of_several_tables() -> None:
-    def split(op: ReplicationOp) -> list[Out]:
-        return [op, replace(op, table=replace(op.table, name="private"))]
-
-    outs = Chain([spec("plain", made=split)]).handle(insert("1", "", ""))
-    assert [out.table.name for out in outs if isinstance(out, ReplicationOp)] == [
-        "t",
-        "private",
-    ]
 
 
 def test_halves_of_a_changed_key_are_two_ops() -> None:
