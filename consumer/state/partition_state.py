@@ -35,7 +35,8 @@ _INSERT: Final = (
     f" VALUES (%s, %s, %s, %s, '0', '0', CASE WHEN {_IS_BEGUN} THEN 0 END)"
     " ON CONFLICT DO NOTHING"
 )
-BEGUN_LATE: Final = 0  # as LSN and seq_id of a barrier, which no Truncate has
+BEGUN: Final = 0  # as the LSN of a barrier, which no Truncate has; its seq_id: the end
+LATE: Final = "late"  # as its source: the partition did not begin with its first record
 # in a statement of its own, which nobody can leave open: two members do the same rows
 # in the same order, and the later one finds them begun
 _FIRST_ROWS: Final = (
@@ -51,12 +52,19 @@ _FIRST_ROWS: Final = (
     " topic_id = coalesce(kept.topic_id, EXCLUDED.topic_id)"
     " WHERE kept.next_offset IS NULL"
 )
+# where each partition ended then, if some do not begin with their first record
 _BEGIN: Final = (
     f"WITH begun AS ({_FIRST_ROWS}"  # noqa: S608 - constants
     " RETURNING group_id, topic, partition, next_offset, lsn)"
     " INSERT INTO {barrier} (group_id, topic, lsn, seq_id, source, partition)"
-    f" SELECT group_id, topic, '{BEGUN_LATE}', '{BEGUN_LATE}', '', partition"
-    f" FROM begun WHERE next_offset {ABOVE} 0 AND lsn {IS} '0' ON CONFLICT DO NOTHING"
+    f" SELECT begun.group_id, begun.topic, '{BEGUN}', ends.at::pg_catalog.text,"
+    f" CASE WHEN begun.next_offset {ABOVE} 0 THEN '{LATE}' ELSE '' END,"
+    " begun.partition FROM begun JOIN "
+    + unnest("%s::integer[]", "%s::bigint[]")
+    + f" AS ends (partition, at) ON ends.partition {IS} begun.partition"
+    f" WHERE begun.lsn {IS} '0'"
+    f" AND EXISTS (SELECT FROM begun AS other WHERE other.next_offset {ABOVE} 0)"
+    " ON CONFLICT DO NOTHING"
 )
 _READ: Final = (
     "SELECT id, lsn, seq_id, next_offset, topic_id, source"  # noqa: S608 - constants
@@ -196,21 +204,22 @@ class PartitionState:
     def begin(
         self,
         tx: psycopg.Connection[Any],
-        firsts: Mapping[int, int],
+        bounds: Mapping[int, tuple[int, int]],
         topic_id: str | None,
     ) -> None:
         """Store where the topic is begun, for all its partitions at once.
 
-        `firsts` are offsets by partition, asked before. Where the topic is begun it is
-        done for this partition alone, if its row has no offset: of an earlier version.
-        Which of them do not begin with their first record is kept: a Truncate that is
-        still in another partition may be deleted there.
+        `bounds` are first offsets and ends by partition, asked before. Where the topic
+        is begun it is done for this partition alone, if its row has no offset: of an
+        earlier version. Where some do not begin with their first record, that is kept:
+        a Truncate that others still have may be deleted there.
         """
-        parts = sorted(firsts)
+        parts = sorted(bounds)
         values = (
             *(self.group, self.place.topic, topic_id),
-            *([_drawn() for _ in parts], parts, [firsts[part] for part in parts]),
+            *([_drawn() for _ in parts], parts, [bounds[part][0] for part in parts]),
             *(self.place.partition, self.group, self.place.topic),
+            *(parts, [bounds[part][1] for part in parts]),
         )
         self.tables.execute(tx, _BEGIN, values)
 

@@ -264,10 +264,10 @@ class PartitionSession:
             return row  # the client reports it
         latest = self._options.begin is FirstOffset.LATEST
         # before the row is written: whoever began the topic meanwhile has done so
-        firsts, topic_id = self._options.guard.begins(
+        bounds, topic_id = self._options.guard.begins(
             self._lane.place.topic, latest=latest
         )
-        self._batch.state.begin(self.tx, firsts, topic_id)
+        self._batch.state.begin(self.tx, bounds, topic_id)
         return self._read_row()
 
     def _read_row(self) -> StateRow:

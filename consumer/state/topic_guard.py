@@ -169,8 +169,10 @@ class TopicGuard:
             return count
         raise Transient(f"asking for topic {topic!r}: Kafka reports no partitions")
 
-    def begins(self, topic: str, *, latest: bool) -> tuple[dict[int, int], str | None]:
-        """Return where a group begins in each partition, and the topic's id.
+    def begins(
+        self, topic: str, *, latest: bool
+    ) -> tuple[dict[int, tuple[int, int]], str | None]:
+        """Return where a group begins and ends by partition, and the topic's id.
 
         From the latest on, it goes on where it is in Kafka, if it is. Raises Transient.
         """
@@ -183,7 +185,7 @@ class TopicGuard:
         found = {}
         for place, (low, high) in bounds.items():
             begin = stored.get(place.partition, high) if latest else low
-            found[place.partition] = min(max(low, begin), high)
+            found[place.partition] = min(max(low, begin), high), high
         return found, topic_id
 
     def _stored(self, topic: str) -> dict[int, int]:

@@ -21,9 +21,9 @@ from consumer.error_text import blamed, shown
 from consumer.errors import BarrierTimeout, TopicReplaced
 from consumer.group.assigned_partition import AssignedPartition
 from consumer.op import Op
-from consumer.pg_catalog import BELOW, FROM, IS, IS_NOT, UP_TO
+from consumer.pg_catalog import ABOVE, BELOW, FROM, IS, IS_NOT, UP_TO
 from consumer.state.advisory_lock import lock_key
-from consumer.state.partition_state import BEGUN_LATE, PartitionState
+from consumer.state.partition_state import BEGUN, LATE, PartitionState
 from consumer.state.schema import reset
 
 _log = logging.getLogger(__name__)
@@ -56,11 +56,15 @@ _ARRIVED: Final = (
     f" UNION ALL SELECT partition, false FROM {{state}} WHERE {_TOPIC}"
     f" AND {_LATER} AND ({_SOURCE} OR source IS NULL OR %(source)s {IS} '')"
 )
+# if this partition had the Truncate when the group began: else it is to come in others
 _BEGUN_LATE: Final = (
     f"SELECT partition, next_offset FROM {{state}} AS s WHERE {_TOPIC}"  # noqa: S608 - constants
     f" AND EXISTS (SELECT FROM {{barrier}} AS b WHERE b.group_id {IS} s.group_id"
     f" AND b.topic {IS} s.topic AND b.partition {IS} s.partition"
-    f" AND b.lsn {IS} '{BEGUN_LATE}' AND b.seq_id {IS} '{BEGUN_LATE}')"
+    f" AND b.lsn {IS} '{BEGUN}' AND b.source {IS} '{LATE}')"
+    f" AND EXISTS (SELECT FROM {{barrier}} AS own WHERE own.group_id {IS} s.group_id"
+    f" AND own.topic {IS} s.topic AND own.partition {IS} %(partition)s"
+    f" AND own.lsn {IS} '{BEGUN}' AND own.seq_id::bigint {ABOVE} %(offset)s)"
 )
 _CHUNKS: Final = (
     f"SELECT DISTINCT partition FROM {{snapshot}} WHERE {_TOPIC}"  # noqa: S608 - constants
@@ -128,6 +132,8 @@ class Barrier:
             "lsn": lsn,
             "seq_id": seq_id,
             "source": source,
+            "partition": place.partition,
+            "offset": op.record.offset,
         }
         self.missing: list[int] = []  # partitions that had not arrived when last asked
         self.behind: list[int] = []  # those that began behind it, and went on
@@ -144,7 +150,9 @@ class Barrier:
         awaited = set(range(self._partitions)) - self._lacking
         self.missing = sorted(awaited - there)
         if self.missing:
-            return Turn.WAIT
+            # its own row is gone where another one ran it since it was asked for
+            own = self._place.partition in self.missing
+            return Turn.PASS if own and _RUN in self._met(tx) else Turn.WAIT
         at_it = {partition for partition, is_at_it in arrived if is_at_it}
         gone_by = there - at_it | self._begun(tx)
         if gone_by and self._is_behind(tx, gone_by):
@@ -164,7 +172,7 @@ class Barrier:
         return {partition for (partition,) in found}
 
     def late_offsets(self, tx: psycopg.Connection[Any]) -> dict[int, int]:
-        """Return what comes next, of partitions that did not begin with their first."""
+        """Return what comes next, of partitions that may have lost it before."""
         found = self._tables.execute(tx, _BEGUN_LATE, self._asked).fetchall()
         return dict(found)
 

@@ -244,6 +244,12 @@ def test_table_from_which_others_inherit_is_refused(database: Home) -> None:
         with pytest.raises(ConfigError, match="is not unique: tables inherit"):
             looked(url, name)
     assert looked(url, "child").names == ("id",)
+    database.execute("CREATE TABLE drawn (id serial PRIMARY KEY)")
+    database.execute("CREATE TABLE other (PRIMARY KEY (id)) INHERITS (drawn)")
+    assert looked(url, "drawn").names == ("id",)  # of one sequence, they do not repeat
+    database.execute("ALTER TABLE other ALTER id SET DEFAULT 7")
+    with pytest.raises(ConfigError, match="is not unique: tables inherit"):
+        looked(url, "drawn")
 
 
 def test_partitioned_table_and_key_of_a_domain_are_read(database: Home) -> None:

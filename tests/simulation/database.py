@@ -128,7 +128,7 @@ class SimDatabase:
         return _changed(1)
 
     def _begin(self, values: tuple[Any, ...]) -> _Answer:
-        group, topic, topic_id, *rows, own, _, _ = values
+        group, topic, topic_id, *rows, own, _, _, _, _ = values
         begun = self._is_begun((group, topic))
         for drawn, part, first in zip(*rows, strict=True):
             if begun and part != own:

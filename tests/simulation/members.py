@@ -118,7 +118,7 @@ class Members:
     # lives
 
     def _join(self) -> None:
-        if sum(one.wanted for one in self.all) < _MOST:
+        if sum(one.wanted for one in self.all) < _MOST and not self._stopping:
             name = f"member {len(self.all)}"
             self.all.append(Member(name, process_in(self.world, name)))
             self._start(self.all[-1])
@@ -145,7 +145,8 @@ class Members:
                 batch=4,
             )
             try:
-                made.run()
+                if not self._stopping:
+                    made.run()
             except Exception as error:  # noqa: BLE001 - none is curable by waiting
                 self._ended(member, error)
             finally:

@@ -28,10 +28,14 @@ class Retention:
     def delete(self) -> None:
         """Delete the oldest records of a partition; one at least is still to come.
 
-        Without that one nobody could know, before the group's next start.
+        Without that one nobody could know, before the group's next start. What is old
+        enough is in the topic's other partitions, too.
         """
         log, draw = self._log, self._log.world.random
         place = draw.choice([*log.visible])
+        for one in log.visible:
+            if one.topic == place.topic:
+                log.visible[one] = len(log.records(one))
         low = log.low.get(place, 0) + 1
         most = min(log.visible[place], len(log.records(place)) - 1)
         if most < low:

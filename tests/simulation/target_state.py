@@ -33,7 +33,8 @@ def _insert(tx: Tx, values: Any) -> Rows:
 
 
 def _begin(tx: Tx, values: Any) -> Rows:
-    group, topic, topic_id, *rows, own, _, _ = values
+    group, topic, topic_id, *rows, own, _, _, _, ends = values
+    new: list[tuple[int, int]] = []
     begun = _is_begun(tx, (group, topic))
     for drawn, part, first in zip(*rows, strict=True):
         if begun and part != own:
@@ -42,8 +43,13 @@ def _begin(tx: Tx, values: Any) -> Rows:
         row = tx.lock("state", key) or (drawn, "0", "0", None, None, None)
         if row[3] is None:
             tx.put("state", key, (*row[:3], first, row[4] or topic_id, row[5]))
-            if first > 0 and row[1] == "0":
-                _arrive(tx, (group, topic, "0", "0", "", part))
+            if row[1] == "0":
+                new.append((part, first))
+    if any(first > 0 for _, first in new):
+        end_of = dict(zip(rows[1], ends, strict=True))
+        for part, first in new:
+            late = "late" if first > 0 else ""
+            _arrive(tx, (group, topic, "0", str(end_of[part]), late, part))
     return done(1)
 
 
@@ -167,8 +173,12 @@ def _before(tx: Tx, asked: Any) -> Rows:
 
 
 def _begun_late(tx: Tx, asked: Any) -> Rows:
-    where = asked["group"], asked["topic"], "0", "0"
-    late = {one[-1] for one in tx.rows("barrier") if one[:4] == where}
+    where = asked["group"], asked["topic"], "0"
+    marks = [one for one in tx.rows("barrier") if one[:3] == where]
+    had_it = any(
+        one[-1] == asked["partition"] and int(one[3]) > asked["offset"] for one in marks
+    )
+    late = {one[-1] for one in marks if one[4] == "late" and had_it}
     state = tx.rows("state").items()
     return Rows(
         [

@@ -141,12 +141,15 @@ class Guard:
             raise self.error
         return self.topic_id
 
-    def begins(self, topic: str, *, latest: bool) -> tuple[dict[int, int], str | None]:
+    def begins(
+        self, topic: str, *, latest: bool
+    ) -> tuple[dict[int, tuple[int, int]], str | None]:
         assert topic == PLACE.topic
         self.begun.append(latest)
         if self.error is not None:
             raise self.error
-        return dict.fromkeys(range(self.count), self.first), self.topic_id
+        bounds = self.first, self.first
+        return dict.fromkeys(range(self.count), bounds), self.topic_id
 
     def partitions(self, topic: str) -> int:
         assert topic == PLACE.topic

@@ -31,6 +31,7 @@ class Feed:
     brokers: frozenset[str]
     topics: frozenset[str]  # patterns with * and ?
     asides: frozenset[str]  # of those, what holds no ops
+    named: frozenset[str]  # of tables that are named in the map of a sink of the source
 
     @property
     def without_asides(self) -> "Feed":
@@ -52,6 +53,7 @@ def feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator[
                     sink=sink_name,
                     writes_ops=sink.format == "op",
                     names_ops=_names_ops(sink),
+                    named=frozenset(_named(name, source, sink, sinks)),
                     brokers=brokers(sink.producer),
                     topics=frozenset(_topics(name, source, sink)),
                     asides=frozenset(
@@ -120,6 +122,25 @@ def _names_ops(sink: KafkaSinkConfig) -> bool:
         sink.format == "debezium"
         and (debezium.position_header or debezium.transaction_block)
     )
+
+
+def _named(
+    name: str, source: Source, sink: KafkaSinkConfig, sinks: Mapping[str, Sink]
+) -> Iterator[str]:
+    """Yield where a sink sends tables that it, or another one of the source, names."""
+    found = [sinks[one] for one in source.sinks if one in sinks]
+    maps = [one.topics for one in found if isinstance(one, KafkaSinkConfig)]
+    for table in {table for tables in maps for table in tables}:
+        if "." not in table or is_wild(table):
+            continue
+        if not any(overlap(one, table) for one in _tables(name, source)):
+            continue
+        if (mapped := sink.topics.get(table)) is not None:
+            yield mapped.name
+        elif sink.topic:
+            schema, _, bare = table.partition(".")
+            topic = sink.topic.replace("{source}", name).replace("{schema}", schema)
+            yield topic.replace("{table}", bare)
 
 
 def _topics(name: str, source: Source, sink: KafkaSinkConfig) -> Iterator[str]:

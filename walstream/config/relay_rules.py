@@ -28,6 +28,7 @@ _IN_VAIN: Final = (
     "batch_rows",
     "batch_interval",
 )
+_NO_TOPIC: Final = {"stop", "skip"}  # of `on_poison`
 
 
 def check_chains(
@@ -65,7 +66,7 @@ def _check_poison(
         )
     # others may write to another cluster; of a template, the stream itself sees it
     sink = sinks.get(source.sinks[0])
-    if not isinstance(sink, KafkaSinkConfig):
+    if not isinstance(sink, KafkaSinkConfig) or source.on_poison in _NO_TOPIC:
         return
     if source.on_poison in {sink.topic, *(one.name for one in sink.topics.values())}:
         yield Problem(

@@ -38,7 +38,7 @@ from walstream.pipeline.sinks.wrapper import (
 from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
 from walstream.records.handlers import OUTBOX
-from walstream.records.handlers.chain import Chain, is_outbox
+from walstream.records.handlers.chain import NAMING, Chain, is_outbox
 from walstream.sources.context import SourceContext
 from walstream.sources.debezium_options import registry_of
 from walstream.sources.delivered_topics import DeliveredTopics
@@ -241,12 +241,11 @@ class SinkSet:
         """Put in front of a sink what else was configured: nothing is the usual."""
         if config.handlers:
             batching = Batching(
-                config.batch_rows,
-                self._memory,
-                config.batch_interval,
-                self._stopping,
+                config.batch_rows, self._memory, config.batch_interval, self._stopping
             )
-            sink = HandlerSink(sink, Chain(handler_specs(config)), batching)
+            several = getattr(config, "format", "op") not in NAMING
+            chain = Chain(handler_specs(config), several=several)
+            sink = HandlerSink(sink, chain, batching)
         if config.verbose:
             sink = VerboseSink(sink, {SINK: sink.name})
         return sink

@@ -140,7 +140,9 @@ def test_two_sinks_of_one_source_have_topics_of_their_own() -> None:
     # the same table twice is out of order, too
     assert two_sinks(kafka(), only("orders", "public.orders"), "public.*")
     assert two_sinks(kafka(), kafka(), "public.*")
-    assert not two_sinks(kafka(), kafka(topic="b.{schema}.{table}"), "public.*")
+    for template in ("b.{schema}.{table}", "{schema}.{table}.b"):
+        for pattern in ("public.*", "*.*"):
+            assert not two_sinks(kafka(), kafka(topic=template), pattern)
 
 
 def test_sinks_without_positions_may_meet() -> None:

@@ -45,6 +45,10 @@ def is_outbox(specs: Iterable[Spec], table: str) -> bool:
     )
 
 
+NAMING: Final = {"op", "debezium"}
+"""The formats whose readers know an op by its name."""
+
+
 class Unhandled(WalstreamError):
     """A handler will never take this op: it is skipped."""
 
@@ -54,7 +58,8 @@ class _Step:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self.handled = _handled if spec.kind in HANDLERS else _handled_by_package
+        self.foreign = spec.kind not in HANDLERS
+        self.handled = _handled_by_package if self.foreign else _handled
         self._make = handler_of(spec.kind)
         self._handlers: dict[Table, Handler | None] = {}
 
@@ -90,8 +95,12 @@ class _Step:
 class Chain:
     """Handlers of a sink, in order."""
 
-    def __init__(self, specs: Iterable[Spec]) -> None:
-        """Raise ConfigError for a handler that cannot be loaded."""
+    def __init__(self, specs: Iterable[Spec], *, several: bool = False) -> None:
+        """Raise ConfigError for a handler that cannot be loaded.
+
+        `several` says that an op may become several: nobody knows them by their names.
+        """
+        self._several = several
         self._steps = [_Step(spec) for spec in specs]
 
     def handle(self, op: ReplicationOp) -> Sequence[Out]:
@@ -111,7 +120,10 @@ class Chain:
                 if handler is None:
                     following.append(one)
                 else:
-                    following += step.handled(step.spec.kind, handler, one)
+                    made = step.handled(step.spec.kind, handler, one)
+                    if step.foreign and not self._several:
+                        _check_names(step.spec.kind, made, one)
+                    following += made
             ops = following
         return ops
 
@@ -191,7 +203,7 @@ def _handled_by_package(kind: str, handler: Handler, op: ReplicationOp) -> list[
         raise _unhandled(kind, error) from error
     if outs is None:
         raise Unhandled(f"handler {kind!r} returns None: return [] to skip an op")
-    _check(kind, outs, op)
+    _check_kinds(kind, outs)
     return outs
 
 
@@ -202,17 +214,22 @@ def _unhandled(kind: str, error: BaseException) -> Unhandled:
     return Unhandled(f"handler {kind!r}: {what}")
 
 
-def _check(kind: str, outs: Iterable[object], op: ReplicationOp) -> None:
-    """Raise Unhandled for what no sink takes, HistoryError for two ops of one name."""
-    names = set()
+def _check_kinds(kind: str, outs: Iterable[object]) -> None:
+    """Raise Unhandled for what no sink takes."""
     for out in outs:
-        if isinstance(out, ProducerRecord):
-            continue
-        if not isinstance(out, ReplicationOp):
+        if not isinstance(out, ProducerRecord | ReplicationOp):
             raise Unhandled(
                 f"handler {kind!r} returns a {type(out).__name__}, which is neither a"
                 " ReplicationOp nor a ProducerRecord"
             )
+
+
+def _check_names(kind: str, outs: Iterable[Out], op: ReplicationOp) -> None:
+    """Raise HistoryError for two ops of one name."""
+    names = set()
+    for out in outs:
+        if isinstance(out, ProducerRecord):
+            continue
         name = out.lsn, out.seq_id
         if name in names:
             raise HistoryError(

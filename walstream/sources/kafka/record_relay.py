@@ -11,7 +11,14 @@ from walstream.sources.kafka.envelope import READERS, Named, Table, noted, say
 from walstream.sources.kafka.metrics import RelayMetrics
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
-from walstream.sources.kafka.poison import ILLEGAL, STOP, TOMBSTONE, Poison, Unpassable
+from walstream.sources.kafka.poison import (
+    ILLEGAL,
+    SKIP,
+    STOP,
+    TOMBSTONE,
+    Poison,
+    Unpassable,
+)
 from walstream.sources.kafka.relay_sink import RelaySink, RelayTarget
 from walstream.sources.kafka.source_topics import ReadTopics
 
@@ -114,21 +121,19 @@ class RecordRelay:
         partitions = self._topics.found[record.topic].partitions
         if record.partition >= partitions:
             raise Restart(f"topic {record.topic!r} has more partitions now")
-        aims = []
         try:
-            for outlet in self._outlets:
-                aim = outlet.aim(table, partitions)
-                if aim is not None:
-                    aims.append(aim)
+            found = [outlet.aim(table, partitions) for outlet in self._outlets]
         except IllegalTopic:
             raise Unpassable(ILLEGAL) from None
-        if aims and (first := aims[0].topic) is not None:
-            self._keep_apart(first.name, table)
+        first = found[0]
+        if first is not None and first.topic is not None:
+            self._keep_apart(first.topic.name, table)
+        aims = [aim for aim in found if aim is not None]
         return aims if len(aims) == len(self._outlets) else None
 
     def _keep_apart(self, topic: str, table: Table) -> None:
         """Refuse a topic of ops that is where malformed records go."""
-        if topic == self._on_poison:
+        if topic == self._on_poison and topic not in {STOP, SKIP}:
             full_name = ".".join(filter(None, table))
             raise ConfigError(
                 f"`on_poison` names topic {topic!r}, to which sink"

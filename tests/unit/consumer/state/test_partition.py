@@ -12,7 +12,7 @@ from consumer.decoder import Decoder
 from consumer.errors import BarrierTimeout, HandlerFailed, PoisonRecord, TopicReplaced
 from consumer.group.assigned_partition import AssignedPartition, Pause, Place
 from consumer.handler import BatchHooks, Fatal, Retry
-from consumer.op import EnvelopeOp, Op
+from consumer.op import ConsumerRecord, EnvelopeOp, Op
 from consumer.state.partition import IdempotentWork, WorkOptions
 from consumer.state.partition_state import PartitionState
 from consumer.state.position import AppliedPosition
@@ -26,6 +26,7 @@ from walstream.errors import Transient
 from walstream.op import ReplicationOp
 
 _ROW = ["1", "1"]
+RECORD = ConsumerRecord("t", 0, 0, None, b"")
 
 
 @pytest.fixture
@@ -658,7 +659,7 @@ def other(around: Surroundings, number: int) -> PartitionState:
 
 def arrive(around: Surroundings, number: int, lsn: int, partitions: int) -> Any:
     """Let another partition meet a Truncate."""
-    op = cast("Any", Op.of(truncate(lsn, partitions), cast("Any", None)))
+    op = Op.of(truncate(lsn, partitions), RECORD)
     barrier = Barrier(other(around, number), op, None)
     with around.database.transaction():
         return barrier.arrive(cast("Any", around.database))
@@ -698,7 +699,7 @@ def test_a_truncate_that_was_run_is_passed(around: Surroundings) -> None:
     read = sent([truncate(5, 2)])
     with pytest.raises(Pause):
         done.handle(read)
-    elsewhere, op = other(around, 1), Op.of(truncate(5, 2), cast("Any", None))
+    elsewhere, op = other(around, 1), Op.of(truncate(5, 2), RECORD)
     barrier = Barrier(elsewhere, op, None)
     with around.database.transaction():
         barrier.arrive(cast("Any", around.database))

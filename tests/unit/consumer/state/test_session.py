@@ -90,7 +90,7 @@ def test_a_partition_that_was_added_is_read_from_its_first_record(
     around.guard.first, around.guard.count = 4, 3
     around.database.row(other := Place(PLACE.topic, 1))
     state = PartitionState("g", other, cast("Any", around.database))
-    state.begin(cast("Any", around.database), {1: 4}, None)
+    state.begin(cast("Any", around.database), {1: (4, 4)}, None)
     begun(around)
     assert around.guard.questions[0][0] == 0
     assert around.guard.begun == []
@@ -104,7 +104,7 @@ def test_a_topic_that_another_member_began_meanwhile_is_not_begun_again(
     def late(topic: str, *, latest: bool) -> Any:
         found = real(topic, latest=latest)
         tx = cast("Any", around.database)
-        around.state().begin(tx, dict.fromkeys(range(3), 7), "first")
+        around.state().begin(tx, dict.fromkeys(range(3), (7, 7)), "first")
         return found
 
     monkeypatch.setattr(around.guard, "begins", late)
@@ -122,7 +122,7 @@ def test_an_earlier_versions_row_without_an_offset_begins_alone(
     own = around.database.row()  # of which nothing was read yet
     kept(around, position=AppliedPosition(0, 0), topic_id="first")
     tables = cast("Any", around.database)
-    PartitionState("g", Place(PLACE.topic, 1), tables).begin(tables, {1: 9}, None)
+    PartitionState("g", Place(PLACE.topic, 1), tables).begin(tables, {1: (9, 9)}, None)
     made = begun(around)
     assert (made.known.row.id, made.known.row.next_offset) == (own.id, 4)
     assert around.database.row(Place(PLACE.topic, 2)).next_offset == 0

@@ -3,14 +3,14 @@
 import gc
 import weakref
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from consumer.group.assigned_partition import AssignedPartition, Place
 from consumer.group.buffer import Budget
 from consumer.handler import Transaction
-from consumer.op import Op
+from consumer.op import ConsumerRecord, Op
 from consumer.state.partition_state import PartitionState
 from consumer.state.position import AppliedPosition
 from consumer.state.schema import Tables
@@ -19,6 +19,7 @@ from tests.support.consumer_partition import Database
 from tests.support.loads.op_record import truncate
 
 _THIS, _LATER = ("this",), ("later",)
+RECORD = ConsumerRecord("t", 0, 0, None, b"")
 
 
 class Told(AssignedPartition):
@@ -76,7 +77,7 @@ class Group:
 
     def barrier(self, number: int, lsn: int, source: str | None) -> Barrier:
         state = PartitionState("g", Place("t", number), cast("Tables", self.database))
-        op = Op.of(truncate(lsn, self._partitions), cast("Any", None))
+        op = Op.of(truncate(lsn, self._partitions), RECORD)
         return Barrier(state, op, source)
 
     def meet(self, number: int, lsn: int = 5, source: str | None = "1/db/0") -> Turn:

@@ -157,6 +157,8 @@ def test_several_ops_of_one_stop_the_sink() -> None:
     with pytest.raises(HistoryError, match=r"'public.t' at \(0/8, 0\)") as raised:
         Chain([spec("double")]).handle(insert("twice", "", ""))
     assert "ProducerRecord" in raised.value.hint
+    unnamed = Chain([spec("double")], several=True)  # where nobody goes by the name
+    assert len(unnamed.handle(insert("twice", "", ""))) > 1
 
 
 def test_halves_of_a_changed_key_are_two_ops() -> None:

@@ -53,7 +53,8 @@ class Site:
         with suppress(Transient), session(self.source.dsn) as connection:
             health = slots.health(connection, slot)
             self.gauge.see(health)
-            if health is not None and health.lost:
+            follows = self.source.backfill != "only"  # does the stream?
+            if health is not None and health.lost and follows:
                 raise SlotLost(
                     f"slot {slot!r} cannot be read ({health.lost}): the stream cannot "
                     "begin where the backfill ends",

@@ -18,7 +18,7 @@ from walstream.formats.encodings.subject import set_heads
 from walstream.kafka.bulk_producer import NOT_TAKEN, BulkProducer, Outgoing
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, postgres_time
-from walstream.records.handlers.chain import Chain, Spec, is_outbox
+from walstream.records.handlers.chain import NAMING, Chain, Spec, is_outbox
 from walstream.records.oversize import TooLarge
 from walstream.records.partitioner import for_all
 from walstream.records.record_key import with_own_key
@@ -94,7 +94,7 @@ class TaskSink:
                 set_heads(parts, context.ids)
         self._handled: HandledRows | None = None
         if target.handlers:
-            chain = Chain(target.handlers)
+            chain = Chain(target.handlers, several=target.format not in NAMING)
             self._handled = HandledRows(chain, target.router, make, context, check)
         self.tally = self._handled.tally if self._handled is not None else Tally()
         self._partitions = for_all(target.partitioner)

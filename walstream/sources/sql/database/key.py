@@ -20,11 +20,20 @@ _KEY_IN_SQLITE: Final = text(
     " FROM pragma_table_info(:name, :schema) WHERE pk > 0"
     " HAVING max(name) = :key"
 )
+# by tables whose keys are not of the same sequence; TimescaleDB sees to its chunks
 _INHERITED: Final = text("""
 SELECT EXISTS (
   SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent
   JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_class child ON child.oid = i.inhrelid
+  JOIN pg_namespace space ON space.oid = child.relnamespace
   WHERE c.relname = :name AND n.nspname = :schema AND c.relkind <> 'p'
+    AND space.nspname <> '_timescaledb_internal'
+    AND (SELECT count(DISTINCT pg_get_expr(d.adbin, d.adrelid)) = 1 AND count(*) = 2
+           AND position('nextval(' IN min(pg_get_expr(d.adbin, d.adrelid))) = 1
+         FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid
+           AND d.adnum = a.attnum
+         WHERE a.attname = :key AND a.attrelid IN (c.oid, child.oid)) IS NOT TRUE
 )
 """)
 
@@ -46,11 +55,12 @@ def check_key(
         )
     if not _is_unique(inspector, wish.primary_key, found):
         raise _not_unique(inspector, where, found)
-    if _is_inherited(connection, found):
+    if _is_inherited(connection, wish.primary_key, found):
         raise ConfigError(
             f"{where} is not unique: tables inherit from this one, whose keys its "
             "index does not cover",
-            hint="poll each of these tables, or partition it (PARTITION BY)",
+            hint="poll each of these tables, partition it (PARTITION BY), or have all "
+            "draw their keys from one sequence",
         )
     if reflected["nullable"] and not _is_rowid(connection, wish.primary_key, found):
         raise ConfigError(
@@ -112,11 +122,11 @@ def _not_unique(
     )
 
 
-def _is_inherited(connection: Connection, found: tuple[str, str]) -> bool:
-    """Whether it is PostgreSQL's, and has children that are no partitions."""
+def _is_inherited(connection: Connection, key: str, found: tuple[str, str]) -> bool:
+    """Whether it is PostgreSQL's, and has children whose keys may be its own, too."""
     if connection.dialect.name != "postgresql":
         return False
-    asked = {"schema": found[0], "name": found[1]}
+    asked = {"schema": found[0], "name": found[1], "key": key}
     return bool(connection.execute(_INHERITED, asked).scalar())
 
 
