@@ -121,7 +121,7 @@ class PostgresMirror(RowFiller):
             if is_alone:
                 self._shapes.prove(tx)
         except psycopg.Error as error:
-            self._shapes.forget(op.table.full_name)
+            self._shapes.clear()  # what they know may be rolled back with it
             self._begun.discard(tx)
             raised = translate(error, self._patience, op)
             if raised is error:

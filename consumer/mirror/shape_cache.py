@@ -76,10 +76,6 @@ class ShapeCache:
         used.add(shape)
         return shape
 
-    def forget(self, name: str) -> None:
-        """Forget a table's: an op of it was refused."""
-        self._shapes.pop(name, None)
-
     def clear(self) -> None:
         """Forget all of them."""
         self._shapes.clear()

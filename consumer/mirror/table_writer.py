@@ -37,11 +37,12 @@ class Rows:
     def update(self, key: Row, row: Row) -> bool:
         """Set what is sent of a row; False where no row has the key."""
         columns = self.settable(row, key)
-        if not columns:
-            return self.has(key)
-        make = statement.update_by_key
-        query = self._query("update", columns, lambda: make(self.shape, columns))
-        found = self._run(query, [*(row[name] for name in columns), *key.values()])
+        if columns:
+            make = statement.update_by_key
+            query = self._query("update", columns, lambda: make(self.shape, columns))
+            found = self._run(query, [*(row[name] for name in columns), *key.values()])
+        else:
+            found = self.has(key)
         if found and self.shape.fixed:
             self._see_fixed(key, row)
         return found
