@@ -170,7 +170,7 @@ KEPT: Schedule = replace(
         (1.8976, 3100815578),
         (1.9107, 196652597),
     ],
-    kills=[80],
+    kills=[83],
     reads=[(0.2008, "public.three!"), (2.5686, "public.one")],
     transactions=[*CALM.transactions, (0.502, "leaderless"), (2.0993, "leaderless")],
 )
