@@ -309,8 +309,9 @@ def test_a_registry_that_was_replaced_gives_other_ids(
         polled.once()
         own_registry.anew()
         with RegisteredReader(own_registry.url) as stranger:
-            other = Schema('{"type":"record","name":"Other","fields":[]}', "AVRO")
-            stranger.client.register_schema("other", other)
+            for name in "abcd":  # more than there were: whichever comes first now
+                other = f'{{"type":"record","name":"{name}","fields":[]}}'
+                stranger.client.register_schema(name, Schema(other, "AVRO"))
             database.execute("INSERT INTO t VALUES (2)")
             done = polled.once()
             assert "the registry has another id for a schema" in done.stderr
