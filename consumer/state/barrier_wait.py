@@ -3,9 +3,12 @@
 Kafka may have deleted the Truncate from a partition before the group began there. Such
 a partition is known: it did not begin with its first record, and was read to its end
 long after the Truncate was met in another one.
+
+A partition may wait itself, at a Truncate before. That is waited for as long once more.
 """
 
 from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from consumer.group.assigned_partition import Place
 from consumer.handler import Transaction
@@ -14,13 +17,22 @@ from consumer.state.topic_guard import TopicGuard
 from consumer.state.truncate_barrier import Barrier
 from walstream.telemetry import runtime
 
+T = TypeVar("T")
+
+
+class Ask(Protocol):
+    """Whoever has a question answered."""
+
+    def __call__(self, question: Callable[[Transaction], T], /) -> T:
+        """Return its answer."""
+
 
 class BarrierWait:
     """Wait of one partition, at one Truncate after the other."""
 
     def __init__(
         self,
-        ask: Callable[[Callable[[Transaction], frozenset[int]]], frozenset[int]],
+        ask: "Ask",
         guard: TopicGuard,
         longest_s: float,
     ) -> None:
@@ -31,12 +43,13 @@ class BarrierWait:
         self._offset = -1
         self._since = 0.0
         self._lacking: frozenset[int] = frozenset()
+        self._earlier: frozenset[tuple[str, str]] = frozenset()  # waited for, too
 
     def lacking(self, offset: int) -> frozenset[int]:
         """Return the partitions that are known to lack the Truncate at this offset."""
         if offset != self._offset:
             self._offset, self._since = offset, runtime.monotonic()
-            self._lacking = frozenset()
+            self._lacking, self._earlier = frozenset(), frozenset()
         return self._lacking
 
     def look(self, op: Op, barrier: Barrier) -> None:
@@ -44,8 +57,13 @@ class BarrierWait:
         if runtime.monotonic() - self._since <= self._longest_s:
             return
         self._lacking = self._ask(lambda tx: self._found(tx, op.record.topic, barrier))
-        if not self._lacking:
+        if self._lacking:
+            return
+        earlier = self._ask(barrier.earlier)
+        if earlier <= self._earlier:
             raise barrier.timeout(op, self._longest_s)
+        self._earlier |= earlier
+        self._since = runtime.monotonic()
 
     def _found(self, tx: Transaction, topic: str, barrier: Barrier) -> frozenset[int]:
         offsets = barrier.late_offsets(tx)

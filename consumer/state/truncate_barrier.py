@@ -66,6 +66,12 @@ _BEGUN_LATE: Final = (
     f" AND own.topic {IS} s.topic AND own.partition {IS} %(partition)s"
     f" AND own.lsn {IS} '{BEGUN}' AND own.seq_id::bigint {ABOVE} %(offset)s)"
 )
+# where a partition waits at a Truncate before: one that was run has no such rows
+_EARLIER: Final = (
+    f"SELECT DISTINCT lsn, seq_id FROM {{barrier}} WHERE {_TOPIC}"  # noqa: S608 - constants
+    f" AND partition {IS} ANY(%(missing)s::integer[]) AND lsn {IS_NOT} '{BEGUN}'"
+    f" AND NOT {_LATER} AND ({_SOURCE} OR source {IS} '' OR %(source)s {IS} '')"
+)
 _CHUNKS: Final = (
     f"SELECT DISTINCT partition FROM {{snapshot}} WHERE {_TOPIC}"  # noqa: S608 - constants
     f" AND partition {IS} ANY(%(lacking)s::integer[])"
@@ -175,6 +181,11 @@ class Barrier:
         """Return what comes next, of partitions that may have lost it before."""
         found = self._tables.execute(tx, _BEGUN_LATE, self._asked).fetchall()
         return dict(found)
+
+    def earlier(self, tx: psycopg.Connection[Any]) -> frozenset[tuple[str, str]]:
+        """Return the Truncates before this one at which missing partitions wait."""
+        asked = {**self._asked, "missing": self.missing}
+        return frozenset(self._tables.execute(tx, _EARLIER, asked).fetchall())
 
     def _is_behind(self, tx: psycopg.Connection[Any], gone_by: set[int]) -> bool:
         """Return whether the group began some of them behind their first record."""

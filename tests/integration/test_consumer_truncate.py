@@ -127,3 +127,24 @@ def test_a_partition_that_was_read_to_its_end_is_not_waited_for_for_ever(
         else:
             setting.until(3)
     assert {*items(setting)} == ({1, 7} if rows else {2})
+
+
+def test_a_partition_that_waits_at_a_truncate_before_is_waited_for(
+    on_both: Setting,
+) -> None:
+    """Partition 2 lacks both, 0 the first, at which 1 waits for 2 as long as 0 does."""
+    setting = on_both
+    feed = setting.make(partitions=3)
+    for _ in range(2):
+        lsn = feed.next_lsn()
+        for partition in range(3):
+            feed.send(truncate(lsn, 3), partition)
+    for partition in range(2):
+        feed.insert(partition, partition)
+    feed.flush()
+    admin = TopicAdmin(setting.kafka.bootstrap)
+    admin.delete_before(setting.topic, 1, 0)
+    admin.delete_before(setting.topic, 2, 2)
+    with setting.running(barrier_timeout=1):
+        setting.until(3)
+    assert {*items(setting)} == {0, 1}

@@ -78,6 +78,7 @@ class SimDatabase:
             barriers._ARRIVE: self._arrive,
             barriers._ARRIVED: self._arrived,
             barriers._BEGUN_LATE: lambda _: _Answer([]),  # each begins at its first
+            barriers._EARLIER: lambda _: _Answer([]),  # each waits at the same
             barriers._LEAVE: self._leave,
             barriers._FORGET: self._forget,
         }

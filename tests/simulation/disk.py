@@ -30,6 +30,13 @@ class SimDisk:
         found = self.locks.get(str(folder))
         return None if found is None or found.dead else found
 
+    def await_unlocked(self, folder: str, wait_s: float) -> None:
+        """Wait until nobody has a folder locked, or raise ConfigError after so long."""
+        if self.holder(folder) is None:
+            return
+        if not self.world.wait(lambda: self.holder(folder) is None, wait_s):
+            raise ConfigError("the state folder is in use")
+
     def discard(self, folder: Path) -> None:
         self.world.port("discard")
         self.folders.pop(str(folder), None)
@@ -54,10 +61,9 @@ class SimLock:
         self._disk, self._folder = disk, str(folder)
         self._held = False
 
-    def acquire(self, _wait_s: float = 0.0) -> None:
+    def acquire(self, wait_s: float = 0.0) -> None:
         self._disk.world.port("lock")
-        if self._disk.holder(self._folder) is not None:
-            raise ConfigError("the state folder is in use")
+        self._disk.await_unlocked(self._folder, wait_s)
         if self._disk.world.owner is not None:
             self._disk.locks[self._folder] = self._disk.world.owner
         self._held = True
@@ -77,10 +83,9 @@ class SimEnvironment:
         self._open = False
         self._locked = False
 
-    def open(self, _wait_s: float) -> None:
+    def open(self, wait_s: float) -> None:
         self._disk.world.port("open state")
-        if self._disk.holder(self._folder) is not None:
-            raise ConfigError("the state folder is in use")
+        self._disk.await_unlocked(self._folder, wait_s)
         if (owner := self._disk.world.owner) is not None:
             self._disk.locks[self._folder] = owner
         self._open = self._locked = True

@@ -189,6 +189,20 @@ def _begun_late(tx: Tx, asked: Any) -> Rows:
     )
 
 
+def _earlier(tx: Tx, asked: Any) -> Rows:
+    place, source = (int(asked["lsn"]), int(asked["seq_id"])), asked["source"]
+    found = {
+        one[2:4]
+        for one in tx.rows("barrier")
+        if one[:2] == (asked["group"], asked["topic"])
+        and one[-1] in asked["missing"]
+        and one[2] != "0"
+        and (int(one[2]), int(one[3])) < place
+        and (one[4] in {source, ""} or not source)
+    }
+    return Rows(sorted(found))
+
+
 def _chunks_of(tx: Tx, asked: Any) -> Rows:
     where = asked["group"], asked["topic"]
     found = {one[2] for one in tx.rows("snapshot") if one[:2] == where}
@@ -243,6 +257,7 @@ _OF: Final[dict[str, Statement]] = {
     barriers._ARRIVE: _arrive,
     barriers._ARRIVED: _arrived,
     barriers._BEGUN_LATE: _begun_late,
+    barriers._EARLIER: _earlier,
     barriers._BEFORE: _before,
     barriers._CHUNKS: _chunks_of,
     barriers._LEAVE: _leave,

@@ -66,6 +66,17 @@ FOUND: Final = {
         '4019220044]],"faults":[],"kills":[],"freezes":[],'
         '"members":[[0.0589,"kill"],[0.2486,"retention"]]}'
     ),
+    # a partition waited at a Truncate for one that waited at another, and stopped
+    # the group just before that one went on
+    "a Truncate behind one that is waited for": (
+        '{"seed":79167407,"commits":[[2.7817,2844185027],[4.6665,1497506371],[5'
+        '.4175,251741185],[5.4287,3507402453],[8.5611,1808468395],[10.5769,3902'
+        '567045],[14.2872,1842239409]],"faults":[],"kills":[],"freezes":[],"rea'
+        'ds":[[7.5525,"public.one"],[17.0943,"public.three!"],[18.4483,"public.'
+        'three"]],"members":[[0.0451,"retention"],[0.0635,"freeze"],[0.1141,"jo'
+        'in"],[0.1157,"freeze"],[0.164,"expel"],[0.2485,"retention"],[0.2791,"r'
+        'ebalance"],[0.4186,"kill"],[0.4257,"rebalance"]]}'
+    ),
 }
 
 

@@ -134,7 +134,8 @@ class SimWalsender:
             not any(shapes or self.messages for shapes, _ in frames)
             and self.server.world.random.random() < 0.5
         ):
-            return  # an empty one may be left out
+            self.forget(transaction)
+            return  # an empty one may be left out, what it altered is not
         if transaction.version != self._version:  # a publication was altered
             self._version = transaction.version
             self.described.clear()

@@ -31,6 +31,10 @@ class Met:
 
     def __init__(self, offsets: dict[int, int]) -> None:
         self._offsets = offsets
+        self.before: frozenset[tuple[str, str]] = frozenset()
+
+    def earlier(self, _: Any) -> frozenset[tuple[str, str]]:
+        return self.before
 
     def late_offsets(self, _: Any) -> dict[int, int]:
         return self._offsets
@@ -67,3 +71,25 @@ def test_partitions_that_were_read_to_their_ends_lack_it(
         else:
             with pytest.raises(BarrierTimeout, match="300"):
                 wait.look(op, barrier)
+
+
+def test_a_truncate_before_is_waited_for_once_more() -> None:
+    guard = cast("TopicGuard", Ends(p1=5, p2=7))
+    wait = BarrierWait(lambda ask: ask(cast("Any", None)), guard, 300)
+    op, met = make(Kind.TRUNCATE, "public.t"), Met({})
+    barrier = cast("Barrier", met)
+    now = 0.0
+    with altered(monotonic=lambda: now):
+        wait.lacking(4)
+        met.before = frozenset({("1", "0")})
+        now = 301.0
+        wait.look(op, barrier)
+        met.before |= {("2", "0")}
+        now = 602.0
+        wait.look(op, barrier)
+        now = 902.0
+        wait.look(op, barrier)
+        met.before = frozenset({("2", "0")})  # nobody takes it further
+        now = 902.1
+        with pytest.raises(BarrierTimeout, match="300"):
+            wait.look(op, barrier)
