@@ -70,12 +70,20 @@ FOUND: Final = {
     # the group just before that one went on
     "a Truncate behind one that is waited for": (
         '{"seed":79167407,"commits":[[2.7817,2844185027],[4.6665,1497506371],[5'
-        '.4175,251741185],[5.4287,3507402453],[8.5611,1808468395],[10.5769,3902'
+        ".4175,251741185],[5.4287,3507402453],[8.5611,1808468395],[10.5769,3902"
         '567045],[14.2872,1842239409]],"faults":[],"kills":[],"freezes":[],"rea'
         'ds":[[7.5525,"public.one"],[17.0943,"public.three!"],[18.4483,"public.'
         'three"]],"members":[[0.0451,"retention"],[0.0635,"freeze"],[0.1141,"jo'
         'in"],[0.1157,"freeze"],[0.164,"expel"],[0.2485,"retention"],[0.2791,"r'
         'ebalance"],[0.4186,"kill"],[0.4257,"rebalance"]]}'
+    ),
+    # how far a read of a table was is on disk, though the write failed: a second
+    # Truncate went out, and the next start began behind the rows that it took
+    "a failed write of a read's progress was durable": (
+        '{"seed":79241893,"commits":[[7.5451,2388752949],[8.2837,1376458903],[9'
+        '.8982,3590501170]],"faults":[[8.3673,"full disk"],[11.8639,"failed wri'
+        'te"],[13.5972,"failed write"]],"kills":[708,590],"freezes":[],"ddl":[['
+        '7.2139,"publish again"]],"transactions":[[0.0,"transactional"]]}'
     ),
 }
 

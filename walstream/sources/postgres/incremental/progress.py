@@ -8,12 +8,13 @@ no longer counts.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Protocol
 
 from walstream.config.condition import either
-from walstream.errors import Repair
+from walstream.errors import Repair, WalstreamError
 from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import (
     StateDocument,
@@ -245,7 +246,15 @@ class IncrementalProgress:
         documents = HEAD.entry(IncrementalHead(self._next_chunk, self._serial))
         for name, wish in changed.items():
             documents |= REQUESTS.of(name).entry(wish)
-        self._positions.write(documents)
+        try:
+            self._positions.write(documents)
+        except WalstreamError:
+            # it may be on disk all the same: a Truncate sent by what was believed
+            # before would take rows that the next start takes for delivered
+            with suppress(WalstreamError):
+                if found := read(self._positions):
+                    self._wishes = dict(found.tables)
+            raise
         for name, wish in changed.items():
             if wish is None:
                 del self._wishes[name]

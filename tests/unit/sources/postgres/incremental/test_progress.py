@@ -1,5 +1,6 @@
 """What is kept of the tables that are read beside the stream."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -215,3 +216,27 @@ def test_what_could_not_be_written_is_not_believed(positions: MemoryStore) -> No
     assert progress.rows == 0
     progress.finish("public.t", wish)
     assert not IncrementalProgress(positions).wishes()
+
+
+class Durable(MemoryStore):
+    """A store whose write is on disk, though it fails."""
+
+    failing = False
+
+    def write(self, documents: Mapping[str, object]) -> None:
+        super().write(documents)
+        if self.failing:
+            raise Transient("cannot write: EIO")
+
+
+def test_what_is_on_disk_is_believed_where_its_write_failed() -> None:
+    """Else a second Truncate takes rows that the next start does not send again."""
+    positions = Durable()
+    progress = IncrementalProgress(positions)
+    progress.ask(["s.a"], replace=True)
+    wish = progress.wishes()["s.a"]
+    far = replace(wish, truncated=True, after=("1",), key=("id",), rows=1)
+    positions.failing = True
+    with pytest.raises(Transient):
+        progress.advance("s.a", far)
+    assert progress.wishes()["s.a"] == far
