@@ -253,7 +253,11 @@ class IncrementalProgress:
             # before would take rows that the next start takes for delivered
             with suppress(WalstreamError):
                 if found := read(self._positions):
-                    self._wishes = dict(found.tables)
+                    for name in changed.keys() & self._wishes.keys():
+                        if (wish := found.tables.get(name)) is None:
+                            del self._wishes[name]
+                        else:
+                            self._wishes[name] = wish
             raise
         for name, wish in changed.items():
             if wish is None:
