@@ -32,7 +32,7 @@ class BarrierWait:
 
     def __init__(
         self,
-        ask: "Ask",
+        ask: Ask,
         guard: TopicGuard,
         longest_s: float,
     ) -> None:
