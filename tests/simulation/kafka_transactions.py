@@ -5,6 +5,7 @@ partition that has no leader just then gets none (KAFKA-20734): what is open the
 ended by the next marker of the same transactional id.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -52,6 +53,8 @@ class _Id:
     epoch: int = -1
     current: KafkaTransaction | None = None
     markers: int = 0  # that are on their way: nothing begins before they are there
+    # where markers were left out one after the other, and how many
+    unmarked: Counter[Place] = field(default_factory=Counter)
 
 
 def _nothing(_record: object, _by: object) -> None:
@@ -72,6 +75,8 @@ class TransactionLog:
         self._ids: dict[str, _Id] = {}
         self.leaderless: dict[Place, float] = {}  # until when
         self.hidden: set[str] = set()  # ids of which a position lacked its marker
+        # where transactions of one id are open together: one marker ends them all
+        self.mixed: set[Place] = set()
         # a transaction is committed, though nobody can read it yet
         self.decided: Callable[[KafkaTransaction], None] = lambda _transaction: None
         # what was committed was aborted all the same, by whom
@@ -176,9 +181,13 @@ class TransactionLog:
                 return
             one.markers -= 1
             if self.has_leader(place):
+                one.unmarked.pop(place, None)
                 self._mark(name, place, topic, commits=commits, by=by)
             else:
                 self._world.note(f"no marker {name} {place}")
+                one.unmarked[place] += 1
+                if one.unmarked[place] > 1:
+                    self.mixed.add(place)
                 if place[0] == POSITIONS:
                     self.hidden.add(name)
 

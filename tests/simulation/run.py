@@ -46,7 +46,7 @@ from walstream.service.worker import Worker
 from walstream.sources.postgres.detached.detached_sink import AWAY
 from walstream.sources.postgres.runner import PostgresRunner
 
-_LIVE_WITHIN_S: Final = 400.0  # a table that was refused is tried again after minutes
+_LIVE_WITHIN_S: Final = 700.0  # a table that was refused waits for 600 s at most
 _AFTER_S: Final = 1e-6
 _STARTED_S: Final = 90.0  # a start waits for transaction.timeout.ms where one hangs
 _CURABLE: Final = (PermissionLacking, RecordRefused)

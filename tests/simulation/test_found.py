@@ -85,6 +85,20 @@ FOUND: Final = {
         'te"],[13.5972,"failed write"]],"kills":[708,590],"freezes":[],"ddl":[['
         '7.2139,"publish again"]],"transactions":[[0.0,"transactional"]]}'
     ),
+    # a table that was refused three times is tried again later than was waited for
+    "a refused table waits for minutes": (
+        '{"seed":79426987,"commits":[],"faults":[[6.5356,"narrow topic"]],"kill'
+        's":[8,35,34],"freezes":[],"reads":[[0.7062,"public.three"],[8.4923,"pu'
+        'blic.one"],[9.35,"public.two"]],"ddl":[[6.0055,"publish again"],[8.421'
+        '2,"publish again"],[11.3972,"publish again"]]}'
+    ),
+    # two transactions of one id were open in a partition, and one marker ended both
+    "a part of a transaction came with the one before": (
+        '{"seed":79028524,"commits":[[0.2711,2351337695],[0.9206,3577247004]],"'
+        'faults":[[0.0,"refuse first"]],"kills":[109,724],"freezes":[],"rows":['
+        '["one",6],["two",3],["three",3]],"transactions":[[0.0,"transactional"]'
+        ',[0.9198,"leaderless"],[1.105,"leaderless"],[1.8481,"take over"]]}'
+    ),
 }
 
 
