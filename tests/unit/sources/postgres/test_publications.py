@@ -1,6 +1,5 @@
 """Which tables the next start reads anew in any case."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from walstream.sources.postgres.incremental.progress import (
     TableRequests,
 )
 from walstream.sources.postgres.publications import capture_of, read_anew
-from walstream.testing import MemoryStore
+from walstream.testing import FailAfterWrite, MemoryStore, faulty
 
 
 def test_what_is_to_be_replaced_and_not_begun_is_read_anew() -> None:
@@ -39,20 +38,12 @@ def _config(folder: Path, source: str = "") -> Config:
     return load(file, {})
 
 
-class _Durable(MemoryStore):
-    """A store of which each write fails, and is on disk all the same."""
-
-    def write(self, documents: Mapping[str, object]) -> None:
-        super().write(documents)
-        raise Transient("EIO")
-
-
 def test_a_wish_counts_when_it_was_granted_not_when_it_is_on_disk(
     tmp_path: Path,
 ) -> None:
     """This process reads what it knows of: else nothing would be read, and none ask."""
     config = _config(tmp_path)
-    positions = _Durable()
+    positions = faulty(MemoryStore(), write=[FailAfterWrite(Transient("EIO"))])
     progress = IncrementalProgress(positions)
     source = config.postgres_source("app")
     capture = capture_of(config, "app", source, positions, progress)

@@ -249,21 +249,27 @@ class IncrementalProgress:
         try:
             self._positions.write(documents)
         except WalstreamError:
-            # it may be on disk all the same: a Truncate sent by what was believed
-            # before would take rows that the next start takes for delivered
-            with suppress(WalstreamError):
-                if found := read(self._positions):
-                    for name in changed.keys() & self._wishes.keys():
-                        if (wish := found.tables.get(name)) is None:
-                            del self._wishes[name]
-                        else:
-                            self._wishes[name] = wish
+            self._believe_disk(changed.keys() & self._wishes.keys())
             raise
         for name, wish in changed.items():
             if wish is None:
                 del self._wishes[name]
             else:
                 self._wishes[name] = wish
+
+    def _believe_disk(self, names: Iterable[str]) -> None:
+        """Take how far these are from the disk: what failed may be there all the same.
+
+        A Truncate sent by what was believed before would take rows that the next start
+        takes for delivered. A request that failed is not believed: who asked was told.
+        """
+        with suppress(WalstreamError):
+            if found := read(self._positions):
+                for name in names:
+                    if (wish := found.tables.get(name)) is None:
+                        del self._wishes[name]
+                    else:
+                        self._wishes[name] = wish
 
     def report(self) -> dict[str, IncrementalReport]:
         """Return how each table is."""

@@ -1,6 +1,5 @@
 """What is kept of the tables that are read beside the stream."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,7 @@ from walstream.sources.postgres.incremental.progress import (
     stored,
 )
 from walstream.sources.report import IncrementalReport
-from walstream.testing import MemoryStore, Reject, faulty
+from walstream.testing import FailAfterWrite, MemoryStore, Reject, faulty
 
 
 @pytest.fixture
@@ -218,25 +217,14 @@ def test_what_could_not_be_written_is_not_believed(positions: MemoryStore) -> No
     assert not IncrementalProgress(positions).wishes()
 
 
-class Durable(MemoryStore):
-    """A store whose write is on disk, though it fails."""
-
-    failing = False
-
-    def write(self, documents: Mapping[str, object]) -> None:
-        super().write(documents)
-        if self.failing:
-            raise Transient("cannot write: EIO")
-
-
 def test_what_is_on_disk_is_believed_where_its_write_failed() -> None:
     """Else a second Truncate takes rows that the next start does not send again."""
-    positions = Durable()
+    lost = FailAfterWrite(Transient("cannot write: EIO"))
+    positions = faulty(MemoryStore(), write=[None, lost])
     progress = IncrementalProgress(positions)
     progress.ask(["s.a"], replace=True)
     wish = progress.wishes()["s.a"]
     far = replace(wish, truncated=True, after=("1",), key=("id",), rows=1)
-    positions.failing = True
     with pytest.raises(Transient):
         progress.advance("s.a", far)
     assert progress.wishes()["s.a"] == far
