@@ -1,6 +1,6 @@
 """Text on the op that stopped the consumer: never with a value of its row."""
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from consumer.errors import ConsumerStopped, HandlerFailed
 from consumer.handler import Fatal
@@ -8,6 +8,11 @@ from consumer.op import Op
 from walstream.lsn import show
 
 E = TypeVar("E", bound=ConsumerStopped)
+
+COMMITTED_HINT: Final = (
+    "the consumer commits: a handler only returns or raises. What it committed has no"
+    " position, and comes again at the next start"
+)
 
 
 def shown(op: Op) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from consumer.error_text import blamed, shown
+from consumer.error_text import COMMITTED_HINT, blamed, shown
 from consumer.errors import TransactionEnded
 from consumer.handler import (
     BatchHooks,
@@ -299,8 +299,7 @@ def _committed(op: Op, count: int) -> TransactionEnded:
     among = f", or one of the {count - 1} after it" if count > 1 else ""
     error = TransactionEnded(
         f"the handler ended its transaction, at {shown(op)}{among}",
-        hint="the consumer commits: a handler only returns or raises. What it committed"
-        " has no position, and comes again at the next start",
+        hint=COMMITTED_HINT,
     )
     return blamed(error, op)
 

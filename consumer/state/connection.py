@@ -1,11 +1,14 @@
 """Connections to the application's database, and which of their errors pass by."""
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg import IsolationLevel
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
 
+from consumer.pg_catalog import IS
 from walstream.errors import ConfigError
 
 _DEFAULTS: Final = {
@@ -34,6 +37,14 @@ _PASSING: Final = {
     "53300",  # too_many_connections
 }
 _CONNECTION_LOST: Final = "08"  # a class
+COMMITTED: Final = (
+    "SELECT pg_catalog.pg_xact_status(%s::pg_catalog.text::pg_catalog.xid8)"
+    f" {IS} 'committed'"
+)
+"""Asks whether the transaction of an id was committed."""
+Statement = Callable[
+    [psycopg.Connection[Any], LiteralString, tuple[str]], psycopg.Cursor[TupleRow]
+]
 
 
 def connect(
@@ -84,3 +95,14 @@ def passes(error: BaseException, connection: psycopg.Connection[Any]) -> bool:
         seen.append(cause)
         cause = cause.__cause__
     return False
+
+
+def was_committed(run: Statement, tx: psycopg.Connection[Any], xid: str) -> bool:
+    """Return whether this transaction was committed, as far as can be told."""
+    if tx.closed:
+        return False
+    try:
+        row = run(tx, COMMITTED, (xid,)).fetchone()
+    except psycopg.Error:
+        return False
+    return bool(row and row[0])

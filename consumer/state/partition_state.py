@@ -15,6 +15,7 @@ import psycopg
 from consumer.group.assigned_partition import Place
 from consumer.pg_catalog import ABOVE, BELOW, IS, MINUS, unnest
 from consumer.state.advisory_lock import lock_key
+from consumer.state.connection import was_committed
 from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk, bygone
 from consumer.state.schema import Tables
 from walstream.telemetry import runtime
@@ -79,10 +80,6 @@ _MOVE: Final = (
 )
 _SAME_TRANSACTION: Final = (
     f"SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text {IS} %s"
-)
-_COMMITTED: Final = (
-    "SELECT pg_catalog.pg_xact_status(%s::pg_catalog.text::pg_catalog.xid8)"
-    f" {IS} 'committed'"
 )
 _READ_CHUNK: Final = (
     f"SELECT idx FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
@@ -177,13 +174,7 @@ class PartitionState:
 
     def committed(self, tx: psycopg.Connection[Any], xid: str) -> bool:
         """Return whether this transaction was committed, as far as can be told."""
-        if tx.closed:
-            return False
-        try:
-            row = self.tables.execute(tx, _COMMITTED, (xid,)).fetchone()
-        except psycopg.Error:
-            return False
-        return bool(row and row[0])
+        return was_committed(self.tables.execute, tx, xid)
 
     def read(self, tx: psycopg.Connection[Any]) -> StateRow:
         """Read the row for update; make one where there is none."""

@@ -45,6 +45,7 @@ _ARRIVE: Final = (
 )
 _TOPIC: Final = f"group_id {IS} %(group)s AND topic {IS} %(topic)s"
 _SOURCE: Final = f"source {IS} %(source)s"
+_OF_SOURCE: Final = f"({_SOURCE} OR source {IS} '' OR %(source)s {IS} '')"  # named
 _LATER: Final = (
     f"(lsn::numeric, seq_id::numeric) {FROM} (%(lsn)s::numeric, %(seq_id)s::numeric)"
 )
@@ -52,7 +53,7 @@ _LATER: Final = (
 _ARRIVED: Final = (
     f"SELECT partition, lsn {IS} %(lsn)s AND seq_id {IS} %(seq_id)s FROM {{barrier}}"  # noqa: S608 - constants
     f" WHERE {_TOPIC} AND partition {FROM} 0"
-    f" AND {_LATER} AND ({_SOURCE} OR source {IS} '' OR %(source)s {IS} '')"
+    f" AND {_LATER} AND {_OF_SOURCE}"
     f" UNION ALL SELECT partition, false FROM {{state}} WHERE {_TOPIC}"
     f" AND {_LATER} AND ({_SOURCE} OR source IS NULL OR %(source)s {IS} '')"
 )
@@ -70,7 +71,7 @@ _BEGUN_LATE: Final = (
 _EARLIER: Final = (
     f"SELECT DISTINCT lsn, seq_id FROM {{barrier}} WHERE {_TOPIC}"  # noqa: S608 - constants
     f" AND partition {IS} ANY(%(missing)s::integer[]) AND lsn {IS_NOT} '{BEGUN}'"
-    f" AND NOT {_LATER} AND ({_SOURCE} OR source {IS} '' OR %(source)s {IS} '')"
+    f" AND NOT {_LATER} AND {_OF_SOURCE}"
 )
 _CHUNKS: Final = (
     f"SELECT DISTINCT partition FROM {{snapshot}} WHERE {_TOPIC}"  # noqa: S608 - constants

@@ -17,6 +17,7 @@ from psycopg.rows import TupleRow, tuple_row
 from consumer.group.assigned_partition import Place
 from consumer.pg_catalog import BELOW, IS, PLUS, unnest
 from consumer.state.advisory_lock import lock_key
+from consumer.state.connection import was_committed
 from consumer.state.position import SnapshotChunk, bygone
 from walstream.errors import ConfigError, Repair
 from walstream.lsn import Lsn
@@ -49,10 +50,6 @@ _FOUND: Final = (
 _LOCK: Final = (
     "SELECT CASE WHEN pg_catalog.pg_try_advisory_xact_lock(%s)"
     " THEN pg_catalog.pg_current_xact_id()::pg_catalog.text END"
-)
-_COMMITTED: Final = (
-    "SELECT pg_catalog.pg_xact_status(%s::pg_catalog.text::pg_catalog.xid8)"
-    f" {IS} 'committed'"
 )
 _READ: Final = (
     "SELECT topic, lsn, version, next_offset, topic_id, source FROM {row}"  # noqa: S608 - constants
@@ -190,11 +187,7 @@ class GroupState:
 
     def committed(self, tx: psycopg.Connection[Any], xid: str) -> bool:
         """Return whether this transaction was committed, as far as can be told."""
-        try:
-            row = self._run(tx, _COMMITTED, (xid,)).fetchone()
-        except psycopg.Error:
-            return False
-        return bool(row and row[0])
+        return was_committed(self._run, tx, xid)
 
     def move(
         self, tx: psycopg.Connection[Any], xid: str, before: GroupRow, after: GroupRow

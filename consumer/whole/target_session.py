@@ -12,6 +12,7 @@ import psycopg
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
+from consumer.error_text import COMMITTED_HINT
 from consumer.errors import ConsumerStopped, HandlerFailed, TransactionEnded
 from consumer.group.assigned_partition import Place
 from consumer.handler import Fatal, Transaction, unfinished
@@ -184,8 +185,7 @@ def _position(row: GroupRow) -> str:
 def _committed(whole: WholeTransaction) -> TransactionEnded:
     return TransactionEnded(
         f"the handler ended its transaction, at {whole!r}",
-        hint="the consumer commits: a handler only returns or raises. What it committed"
-        " has no position, and comes again at the next start",
+        hint=COMMITTED_HINT,
     ).on("", whole.lsn, 0)
 
 

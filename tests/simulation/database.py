@@ -10,6 +10,7 @@ from psycopg.pq import TransactionStatus
 
 from consumer.state import partition_state as statements
 from consumer.state import truncate_barrier as barriers
+from consumer.state.connection import COMMITTED
 
 _RAN: Final = -1
 AppRow = dict[str, Any]
@@ -70,9 +71,7 @@ class SimDatabase:
             statements._SAME_TRANSACTION: lambda asked: _Answer(
                 [(bool(self._depth) and asked[0] == str(self._xid),)]
             ),
-            statements._COMMITTED: lambda asked: _Answer(
-                [(asked[0] in self.committed,)]
-            ),
+            COMMITTED: lambda asked: _Answer([(asked[0] in self.committed,)]),
             barriers._LOCK: lambda _: _Answer([(not self.truncating,)]),
             barriers._MET: self._meet,
             barriers._ARRIVE: self._arrive,

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from consumer.state import partition_state as statements
 from consumer.state import truncate_barrier as barriers
+from consumer.state.connection import COMMITTED
 from consumer.state.schema import Tables, _filled
 from tests.simulation.target import Tx
 from tests.simulation.target_session import Rows, Statement, done
@@ -153,7 +154,7 @@ def _arrived(tx: Tx, asked: Any) -> Rows:
         if one[:2] == where
         and one[-1] >= 0
         and (int(one[2]), int(one[3])) >= place
-        and (one[4] in {source, ""} or not source)
+        and _is_of(one, source)
     }
     there |= {
         (key[2], False)
@@ -189,6 +190,10 @@ def _begun_late(tx: Tx, asked: Any) -> Rows:
     )
 
 
+def _is_of(one: Any, source: str) -> bool:
+    return one[4] in {source, ""} or not source
+
+
 def _earlier(tx: Tx, asked: Any) -> Rows:
     place, source = (int(asked["lsn"]), int(asked["seq_id"])), asked["source"]
     found = {
@@ -198,7 +203,7 @@ def _earlier(tx: Tx, asked: Any) -> Rows:
         and one[-1] in asked["missing"]
         and one[2] != "0"
         and (int(one[2]), int(one[3])) < place
-        and (one[4] in {source, ""} or not source)
+        and _is_of(one, source)
     }
     return Rows(sorted(found))
 
@@ -251,7 +256,7 @@ _OF: Final[dict[str, Statement]] = {
     statements._HOLDERS: _holders,
     "SELECT pg_catalog.pg_terminate_backend(%s)": _terminate,
     statements._SAME_TRANSACTION: _same_transaction,
-    statements._COMMITTED: _committed,
+    COMMITTED: _committed,
     barriers._LOCK: _advise,
     barriers._MET: _met,
     barriers._ARRIVE: _arrive,
