@@ -5,7 +5,7 @@ match is taken to exist, and mappings and fallback are taken to be used.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from walstream.config.handler import OutboxHandler
@@ -34,9 +34,9 @@ class Feed:
     named: frozenset[str]  # of tables that are named in the map of a sink of the source
 
     @property
-    def without_asides(self) -> "Feed":
-        """Return the same with the topics of tables alone."""
-        return replace(self, topics=self.topics - self.asides)
+    def of_tables(self) -> frozenset[str]:
+        """Return what holds ops of tables: patterns, and names."""
+        return (self.topics - self.asides) | self.named
 
     def shares_cluster(self, other: "Feed") -> bool:
         return self.sink == other.sink or not self.brokers.isdisjoint(other.brokers)

@@ -28,7 +28,10 @@ _IN_VAIN: Final = (
     "batch_rows",
     "batch_interval",
 )
-_NO_TOPIC: Final = {"stop", "skip"}  # of `on_poison`
+STOP: Final = "stop"
+SKIP: Final = "skip"
+NO_TOPIC: Final = {STOP, SKIP}
+"""Policies of `on_poison`; every other one is the name of a topic."""
 
 
 def check_chains(
@@ -66,7 +69,7 @@ def _check_poison(
         )
     # others may write to another cluster; of a template, the stream itself sees it
     sink = sinks.get(source.sinks[0])
-    if not isinstance(sink, KafkaSinkConfig) or source.on_poison in _NO_TOPIC:
+    if not isinstance(sink, KafkaSinkConfig) or source.on_poison in NO_TOPIC:
         return
     if source.on_poison in {sink.topic, *(one.name for one in sink.topics.values())}:
         yield Problem(

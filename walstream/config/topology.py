@@ -233,9 +233,7 @@ def _check_sinks_of_one(every: Iterable[Feed]) -> Iterator[Problem]:
         if not (one.names_ops or other.names_ops) or not one.shares_cluster(other):
             continue
         # not what some name would fit: of no table it is known to have it
-        here, there = one.without_asides, other.without_asides
-        both = (here.topics | here.named) & (there.topics | there.named)
-        for topic in sorted(both)[:1]:
+        for topic in sorted(one.of_tables & other.of_tables)[:1]:
             yield Problem(
                 ("sources", other.source, "sinks"),
                 f'sinks.{one.sink} and sinks.{other.sink} can both reach the topic "'

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from walstream.config import KafkaSource
+from walstream.config.relay_rules import NO_TOPIC
 from walstream.errors import Transient
 from walstream.finding import Finding, warning
 from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.stored_topic import StoredTopic, of_sink
 from walstream.kafka.topic_finding import listed
-from walstream.sources.kafka.poison import SKIP, STOP
 from walstream.status.lookup import kafka
 
 
@@ -41,6 +41,6 @@ def inspect(name: str, source: KafkaSource, folder: Path) -> Iterator[Finding]:
 def topics(source: KafkaSource, sink: str, kept: Mapping[str, StoredTopic]) -> set[str]:
     """Name the topics of a sink that are known: records alone name the others."""
     found = set(of_sink(kept, sink))
-    if source.on_poison not in {STOP, SKIP} and sink == source.sinks[0]:
+    if source.on_poison not in NO_TOPIC and sink == source.sinks[0]:
         found.add(source.on_poison)
     return found

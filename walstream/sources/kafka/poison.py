@@ -5,6 +5,7 @@ from typing import Final
 import structlog
 
 from walstream.config import KafkaSource
+from walstream.config.relay_rules import SKIP, STOP
 from walstream.errors import HistoryError, WalstreamError
 from walstream.kafka.group import offset_repair
 from walstream.kafka.topic_reader import TopicRecord
@@ -14,8 +15,6 @@ from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.telemetry.fields import TOPIC
 
-STOP: Final = "stop"
-SKIP: Final = "skip"
 TOMBSTONE: Final = "a tombstone before any op: its table is unknown"
 ILLEGAL: Final = (
     "its table would go to a topic that Kafka does not allow: map it in the sink's"

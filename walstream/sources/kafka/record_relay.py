@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from walstream.config.relay_rules import NO_TOPIC, STOP
 from walstream.errors import ConfigError, Restart, WalstreamError
 from walstream.kafka.group_consumer import GroupConsumer
 from walstream.kafka.topic_reader import TopicRecord
@@ -11,14 +12,7 @@ from walstream.sources.kafka.envelope import READERS, Named, Table, noted, say
 from walstream.sources.kafka.metrics import RelayMetrics
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
-from walstream.sources.kafka.poison import (
-    ILLEGAL,
-    SKIP,
-    STOP,
-    TOMBSTONE,
-    Poison,
-    Unpassable,
-)
+from walstream.sources.kafka.poison import ILLEGAL, TOMBSTONE, Poison, Unpassable
 from walstream.sources.kafka.relay_sink import RelaySink, RelayTarget
 from walstream.sources.kafka.source_topics import ReadTopics
 
@@ -133,7 +127,7 @@ class RecordRelay:
 
     def _keep_apart(self, topic: str, table: Table) -> None:
         """Refuse a topic of ops that is where malformed records go."""
-        if topic == self._on_poison and topic not in {STOP, SKIP}:
+        if topic == self._on_poison and topic not in NO_TOPIC:
             full_name = ".".join(filter(None, table))
             raise ConfigError(
                 f"`on_poison` names topic {topic!r}, to which sink"

@@ -116,16 +116,16 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
             connection.execute(f"SET LOCAL enable_{scan} = off".encode())
     query = statement(chunk).as_bytes(connection)
     relation = chunk.relation
+    named = (relation.schema, relation.name, relation.oid)
     try:
         lock_columns(
             connection,
-            (relation.schema, relation.name, relation.oid),
+            named,
             None if _reads_others(chunk) else relation.table.columns,
         )
         yield from copied(connection.pgconn, query)
     except psycopg.Error as error:
         raise _judged(error, chunk) from error
-    named = (relation.schema, relation.name, relation.oid)
     # by now, not by the snapshot: what was read is what has the name now
     if connection.execute(_NAMED, named).fetchone() != (True,):
         raise TableRewritten(f"{relation.full_name!r} was renamed meanwhile")
