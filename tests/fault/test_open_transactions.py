@@ -196,6 +196,7 @@ def test_of_an_open_transaction_nothing_comes_twice(
         assert brokers.open_partitions(topic, partitions) == 0
 
 
+@pytest.mark.fault_long
 @pytest.mark.takes(60)
 def test_a_partition_without_a_leader_is_looked_at_once_it_has_one(
     own_kafka: OwnKafka, database: Database, runs: Runs
@@ -236,6 +237,7 @@ def test_a_partition_without_a_leader_is_looked_at_once_it_has_one(
         assert brokers.open_partitions(topic, partitions) == 0
 
 
+@pytest.mark.fault_long
 @pytest.mark.takes(60)
 def test_an_open_transaction_is_ended_of_whichever_producer(
     own_kafka: OwnKafka, database: Database, runs: Runs
@@ -276,6 +278,7 @@ def test_an_open_transaction_is_ended_of_whichever_producer(
         assert brokers.open_partitions(topic, 1) == 0
 
 
+@pytest.mark.fault_long
 @pytest.mark.takes(60)
 def test_what_was_committed_without_markers_is_there(
     own_kafka: OwnKafka, database: Database, runs: Runs
@@ -343,6 +346,7 @@ def state_of_sink(walstream: Walstream) -> object:
     return status["sources"][0]["sinks"][0]["state"]
 
 
+@pytest.mark.fault_long
 @pytest.mark.takes(60)
 def test_a_coordinator_that_is_away_is_told_of(
     own_kafka: OwnKafka, database: Database, runs: Runs
