@@ -23,6 +23,7 @@ from walstream.pipeline.column_history import (
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import StateStore
 from walstream.pipeline.root_key import Place
+from walstream.pipeline.state_writer import StateWriter
 from walstream.postgres import column_facts
 from walstream.postgres.catalog import wait_until_visible
 from walstream.postgres.connection import Connection
@@ -78,6 +79,7 @@ class FactBook:
     def __init__(self, positions: StateStore, *, unsent: Lsn, oldest: Lsn) -> None:
         """Nothing was ever sent from `unsent` on; no replay begins below `oldest`."""
         self._positions = positions
+        self._writer = StateWriter(positions)
         self._unsent = unsent
         self._oldest = oldest
         self._histories: dict[int, FactHistory] = {}
@@ -113,8 +115,9 @@ class FactBook:
         known = history.at(place, shape)
         if known is not None:
             found = _without_loss(found, known.columns)
-        if history.learn(place, shape, _with(found, labels)):
-            self._positions.write(FACTS.of(str(relation.oid)).entry(history.stored))
+        changed = history.learn(place, shape, _with(found, labels))
+        stored = FACTS.of(str(relation.oid)).entry(history.stored)
+        self._writer.write(stored if changed else {})
         self._asked[relation.oid] = place, shape, labels
 
     def _history(self, oid: int) -> FactHistory:

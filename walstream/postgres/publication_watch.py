@@ -211,8 +211,8 @@ class PublicationWatch:
         if not self.at_first:
             # first: a crash in between only makes it be told again
             self._have_read(connection, memory.sightings, own=own)
-        self.memory = memory
-        self.keep(self.entry)
+        self.keep(PUBLICATIONS.entry(memory.stored(self.name)))
+        self.memory = memory  # not before: else nothing would store it any more
 
     def _have_read(
         self, connection: Connection, now: Mapping[str, Sighting], *, own: bool

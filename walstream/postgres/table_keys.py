@@ -12,6 +12,7 @@ from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import StateStore
 from walstream.pipeline.root_key import ROOTS, Place, RootKeys
 from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
+from walstream.pipeline.state_writer import StateWriter
 from walstream.postgres import partition_root
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection
@@ -56,6 +57,7 @@ class KeyBook:
 
     def __init__(self, positions: StateStore, partition_keys: PartitionKeys) -> None:
         self._positions = positions
+        self._writer = StateWriter(positions)
         self._partition_keys = partition_keys
         self._histories: dict[str, KeyHistory] = {}
         self._looked: set[int] = set()  # tables, by oid
@@ -119,8 +121,7 @@ class KeyBook:
                 root.forget_below(oldest)
                 if root.look(partition_root.key_of(table), end):
                     changed |= ROOTS.of(str(table.oid)).entry(root.stored)
-        if changed:
-            self._positions.write(changed)
+        self._writer.write(changed)
 
     def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
         """Take what was found of a relation; store what is new.
@@ -154,16 +155,15 @@ class KeyBook:
             told = history.tell(place, relation.oid, columns, marked, found)
             changed = told or changed
         self._looked.add(relation.oid)
-        keyed = self._is_keyed(relation, looked.facts)
-        self._keyless.meet(relation.oid, keyed=keyed)
         documents: dict[str, object] = {}
         if is_new or changed:
             documents |= KEYS.of(full_name).entry(history.stored)
         if self._meet_root(relation, looked, place):
             root = self._roots[relation.oid].stored
             documents |= ROOTS.of(str(relation.oid)).entry(root)
-        if documents:
-            self._positions.write(documents)
+        self._writer.write(documents)
+        keyed = self._is_keyed(relation, looked.facts)
+        self._keyless.meet(relation.oid, keyed=keyed)
         self._keep(full_name, history)
 
     def _is_keyed(self, relation: Relation, facts: TableFacts | None) -> bool:

@@ -6,12 +6,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.table_facts import table_facts
+from walstream.errors import Transient
 from walstream.lsn import NEVER
 from walstream.pipeline.pgoutput import Column, Relation
-from walstream.pipeline.root_key import Place
+from walstream.pipeline.root_key import ROOTS, Place
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.table_keys import KeyBook
-from walstream.testing import MemoryStore
+from walstream.testing import FailAfterWrite, MemoryStore, Reject, faulty
 
 FACTS = table_facts(replica_identity="f", columns=("id", "code"), oid=7)
 CODE = replace(FACTS, primary_key=("code",))
@@ -65,6 +66,42 @@ def test_what_is_learned_is_kept_before_it_counts() -> None:
     again = KeyBook(positions, lambda _schema, _table: ("org",))
     again.learn({NAME: CODE}, 2000, 0)
     assert [key(again, lsn) for lsn in (909, 910)] == [("id",), ("code",)]
+
+
+@pytest.mark.parametrize("fault", [Reject, FailAfterWrite])
+@pytest.mark.parametrize("identity", ["f", "d"])
+def test_a_key_that_could_not_be_stored_is_stored_when_it_is_asked_again(
+    fault: type[Reject | FailAfterWrite], identity: str
+) -> None:
+    """Else a replay would give rows another key than they went out with."""
+    lost = fault(Transient("cannot write: ENOSPC"))
+    store = MemoryStore()
+    positions = faulty(store, write=[None, lost])
+    made = book(positions)
+    columns = [replace(one, is_key=one.name == "code") for one in RELATION.columns]
+    described = replace(RELATION, replica_identity=identity, columns=columns)
+    found = replace(CODE, replica_identity=identity, identity=("code",))
+    with pytest.raises(Transient):
+        made.meet(described, Looked(found, 910), (500, 0))
+    made.meet(described, Looked(found, 930), (500, 0))
+    again = KeyBook(store, lambda _schema, _table: ("org",))
+    again.learn({NAME: found}, 2000, 0)
+    assert key(made, 950) == key(again, 950) == ("code",)
+
+
+@pytest.mark.parametrize("fault", [Reject, FailAfterWrite])
+def test_a_roots_key_that_could_not_be_stored_is_stored_when_it_is_asked_again(
+    fault: type[Reject | FailAfterWrite],
+) -> None:
+    lost = fault(Transient("cannot write: ENOSPC"))
+    store = MemoryStore()
+    positions = faulty(store, write=[None, lost])
+    root = replace(FACTS, kind="p")
+    made = book(positions)
+    with pytest.raises(Transient):
+        made.meet(RELATION, Looked(root, 910), (500, 0))
+    made.meet(RELATION, Looked(root, 910), (500, 0))
+    assert ROOTS.of("7").read(store) is not None
 
 
 def test_a_table_that_is_gone_has_no_key_unless_its_like_is_known() -> None:

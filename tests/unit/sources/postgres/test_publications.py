@@ -14,7 +14,7 @@ from walstream.sources.postgres.incremental.progress import (
     TableRequests,
 )
 from walstream.sources.postgres.publications import capture_of, read_anew
-from walstream.testing import FailAfterWrite, MemoryStore, faulty
+from walstream.testing import FailAfterWrite, MemoryStore, Reject, faulty
 
 
 def test_what_is_to_be_replaced_and_not_begun_is_read_anew() -> None:
@@ -38,18 +38,21 @@ def _config(folder: Path, source: str = "") -> Config:
     return load(file, {})
 
 
-def test_a_wish_counts_when_it_was_granted_not_when_it_is_on_disk(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("fault", "asked"), [(Reject, set()), (FailAfterWrite, {"public.a"})]
+)
+def test_a_wish_whose_write_failed_counts_where_it_is_on_disk(
+    tmp_path: Path, fault: type[Reject | FailAfterWrite], asked: set[str]
 ) -> None:
-    """This process reads what it knows of: else nothing would be read, and none ask."""
+    """This process reads it then, as the next one would: none needs to ask for it."""
     config = _config(tmp_path)
-    positions = faulty(MemoryStore(), write=[FailAfterWrite(Transient("EIO"))])
+    positions = faulty(MemoryStore(), write=[fault(Transient("EIO"))])
     progress = IncrementalProgress(positions)
     source = config.postgres_source("app")
     capture = capture_of(config, "app", source, positions, progress)
     with pytest.raises(Transient):
         progress.ask(["public.a"], replace=True)
-    assert capture.mending.asked() == set()
+    assert capture.mending.asked() == asked == progress.wishes().keys()
 
 
 def test_a_table_that_joins_again_while_it_is_read_begins_once_more(

@@ -7,14 +7,14 @@ no longer counts.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Protocol
 
 from walstream.config.condition import either
-from walstream.errors import Repair, WalstreamError
+from walstream.errors import Repair, Transient, WalstreamError
 from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import (
     StateDocument,
@@ -30,6 +30,7 @@ FIRST_CHUNK: Final = 1 << 24
 _BLOCK: Final = 1024  # numbers taken with one fsync
 _DONE: Final = 100  # tables that are still told of
 _NAMED: Final = 5  # by an error
+_READ_ALL_THE_SAME: Final = "the tables are read all the same: walstream status"
 _SHOWN: Final = 100  # characters of a condition
 _TOLD: Final = 100  # of those that are wished: a report has to fit into a pipe
 
@@ -113,6 +114,7 @@ class IncrementalProgress:
         self.run: Told | None = None
         self.rows = 0  # delivered since this process began
         self._done: deque[tuple[str, int]] = deque(maxlen=_DONE)
+        self._is_doubtful = False  # a write failed, and what is on disk was not read
 
     def ask(
         self,
@@ -130,7 +132,7 @@ class IncrementalProgress:
         it may be of no use. `where` is the condition of the rows; "": all of them. It
         is joined to a former one, but for one that rows cannot be read by.
         """
-        with self._guard:
+        with self._sure():
             asked: dict[str, TableRequest | None] = {}
             self.asked += 1
             for name in tables:
@@ -149,23 +151,30 @@ class IncrementalProgress:
                     self._place = max(self._place, place + 1)
                 elif known.after is not None or name == self.reading:
                     asked[name] = _once_more(known, where)
-            self._write(asked)
+            try:
+                self._write(asked)
+            except Transient as error:
+                if any(self._wishes.get(name) == wish for name, wish in asked.items()):
+                    raise Transient(
+                        str(error.args[0]), hint=f"{_READ_ALL_THE_SAME}; {error.hint}"
+                    ) from error
+                raise
 
     def wishes(self) -> dict[str, TableRequest]:
         """Return all, in the order asked."""
-        with self._guard:
+        with self._sure():
             return dict(self._wishes)
 
     def first(
         self, wanted: Callable[[str, TableRequest], bool]
     ) -> tuple[str, TableRequest] | None:
         """Return the first in that order of which this is true."""
-        with self._guard:
+        with self._sure():
             return next((one for one in self._wishes.items() if wanted(*one)), None)
 
     def some(self, wanted: Callable[[str, TableRequest], bool], most: int) -> list[str]:
         """Name the first so many in that order of which this is true."""
-        with self._guard:
+        with self._sure():
             found = (name for name, wish in self._wishes.items() if wanted(name, wish))
             return list(islice(found, most))
 
@@ -187,7 +196,7 @@ class IncrementalProgress:
 
         Why one did not go on is forgotten when it is being read again.
         """
-        with self._guard:
+        with self._sure():
             if self.holds(name, wish):
                 error = "" if name == self.reading else self._wishes[name].error
                 known = self._wishes[name]
@@ -201,14 +210,14 @@ class IncrementalProgress:
         self, name: str, wish: TableRequest, error: str, *, unfit: bool = False
     ) -> None:
         """Keep why a table does not go on, beside how far it is; `unfit`: its part."""
-        with self._guard:
+        with self._sure():
             if self.holds(name, wish) and self._wishes[name].error != error:
                 failed = replace(self._wishes[name], error=error, unfit=unfit)
                 self._write({name: failed})
 
     def finish(self, name: str, wish: TableRequest) -> None:
         """Forget a table: all its rows are delivered; or queue it once more."""
-        with self._guard:
+        with self._sure():
             if self.holds(name, wish):
                 known = self._wishes[name]
                 more = max(0, wish.rows - known.rows)
@@ -249,7 +258,11 @@ class IncrementalProgress:
         try:
             self._positions.write(documents)
         except WalstreamError:
-            self._believe_disk(changed.keys() & self._wishes.keys())
+            # it may be there all the same: a Truncate sent by what was believed before
+            # would take rows that the next start takes for delivered
+            self._is_doubtful = True
+            with suppress(WalstreamError):
+                self._believe_disk()
             raise
         for name, wish in changed.items():
             if wish is None:
@@ -257,19 +270,18 @@ class IncrementalProgress:
             else:
                 self._wishes[name] = wish
 
-    def _believe_disk(self, names: Iterable[str]) -> None:
-        """Take how far these are from the disk: what failed may be there all the same.
+    @contextmanager
+    def _sure(self) -> Iterator[None]:
+        """Hold the guard, and what is on disk."""
+        with self._guard:
+            self._believe_disk()
+            yield
 
-        A Truncate sent by what was believed before would take rows that the next start
-        takes for delivered. A request that failed is not believed: who asked was told.
-        """
-        with suppress(WalstreamError):
-            if found := read(self._positions):
-                for name in names:
-                    if (wish := found.tables.get(name)) is None:
-                        del self._wishes[name]
-                    else:
-                        self._wishes[name] = wish
+    def _believe_disk(self) -> None:
+        """Go by what is on disk, where a write failed; raise what reading does."""
+        if self._is_doubtful:
+            self._wishes = dict((read(self._positions) or TableRequests({})).tables)
+            self._is_doubtful = False
 
     def report(self) -> dict[str, IncrementalReport]:
         """Return how each table is."""

@@ -228,3 +228,30 @@ def test_what_is_on_disk_is_believed_where_its_write_failed() -> None:
     with pytest.raises(Transient):
         progress.advance("s.a", far)
     assert progress.wishes()["s.a"] == far
+
+
+def test_what_is_on_disk_is_read_once_it_can_be() -> None:
+    lost = Transient("cannot write: EIO")
+    positions = faulty(
+        MemoryStore(), write=[None, FailAfterWrite(lost)], tree=[None, Reject(lost)]
+    )
+    progress = IncrementalProgress(positions)
+    progress.ask(["s.a"], replace=True)
+    wish = progress.wishes()["s.a"]
+    far = replace(wish, truncated=True, after=("1",), key=("id",), rows=1)
+    with pytest.raises(Transient):
+        progress.advance("s.a", far)
+    assert progress.first(lambda *_: True) == ("s.a", far)
+
+
+def test_who_asks_is_told_where_it_is_read_though_the_write_failed() -> None:
+    lost = Transient("cannot write: EIO", hint="free some space there")
+    positions = faulty(MemoryStore(), write=[Reject(lost), FailAfterWrite(lost)])
+    progress = IncrementalProgress(positions)
+    with pytest.raises(Transient) as refused:
+        progress.ask(["s.a"])
+    assert refused.value.hint == "free some space there"
+    with pytest.raises(Transient) as refused:
+        progress.ask(["s.a"])
+    assert refused.value.hint.startswith("the tables are read all the same: walstream")
+    assert [*progress.wishes()] == [*IncrementalProgress(positions).wishes()] == ["s.a"]
