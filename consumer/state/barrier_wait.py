@@ -4,7 +4,8 @@ Kafka may have deleted the Truncate from a partition before the group began ther
 a partition is known: it did not begin with its first record, and was read to its end
 long after the Truncate was met in another one.
 
-A partition may wait itself, at a Truncate before. That is waited for as long once more.
+A partition may wait itself, at a Truncate before: that is waited for as long once more,
+and again while those that are waited for change.
 """
 
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class BarrierWait:
         self._offset = -1
         self._since = 0.0
         self._lacking: frozenset[int] = frozenset()
-        self._earlier: frozenset[tuple[str, str]] = frozenset()  # waited for, too
+        self._earlier: frozenset[tuple[str, str]] = frozenset()  # as of the last look
 
     def lacking(self, offset: int) -> frozenset[int]:
         """Return the partitions that are known to lack the Truncate at this offset."""
@@ -60,9 +61,9 @@ class BarrierWait:
         if self._lacking:
             return
         earlier = self._ask(barrier.earlier)
-        if earlier <= self._earlier:
+        if earlier == self._earlier:
             raise barrier.timeout(op, self._longest_s)
-        self._earlier |= earlier
+        self._earlier = earlier
         self._since = runtime.monotonic()
 
     def _found(self, tx: Transaction, topic: str, barrier: Barrier) -> frozenset[int]:

@@ -21,13 +21,15 @@ from consumer.error_text import blamed, shown
 from consumer.errors import BarrierTimeout, TopicReplaced
 from consumer.group.assigned_partition import AssignedPartition
 from consumer.op import Op
-from consumer.pg_catalog import ABOVE, BELOW, FROM, IS, IS_NOT, UP_TO
+from consumer.pg_catalog import ABOVE, BELOW, FROM, IS, IS_NOT, MINUS, UP_TO
 from consumer.state.advisory_lock import lock_key
 from consumer.state.partition_state import BEGUN, LATE, PartitionState
 from consumer.state.schema import reset
 
 _log = logging.getLogger(__name__)
 _RUN: Final = -1  # no partition: the handler ran
+# likewise, less the number of a partition: nothing before took effect in that one
+_FIRST: Final = -2
 _LOCK: Final = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s)"
 _THIS: Final = (
     f"group_id {IS} %s AND topic {IS} %s AND lsn {IS} %s AND seq_id {IS} %s"
@@ -77,10 +79,19 @@ _CHUNKS: Final = (
     f"SELECT DISTINCT partition FROM {{snapshot}} WHERE {_TOPIC}"  # noqa: S608 - constants
     f" AND partition {IS} ANY(%(lacking)s::integer[])"
 )
-_BEFORE: Final = (  # did anything take effect in the partitions that are at it?
-    f"SELECT EXISTS (SELECT FROM {{state}} WHERE {_TOPIC} AND lsn {IS_NOT} '0'"  # noqa: S608 - constants
-    f" AND partition {IS} ANY(%(at_it)s::integer[])) OR EXISTS (SELECT FROM"
+# did anything take effect in the partitions that are at it? Not the Truncate before, if
+# nothing had before that one
+_BEFORE: Final = (
+    f"SELECT EXISTS (SELECT FROM {{state}} AS s WHERE {_TOPIC} AND lsn {IS_NOT} '0'"  # noqa: S608 - constants
+    f" AND partition {IS} ANY(%(at_it)s::integer[]) AND NOT EXISTS (SELECT FROM"
+    f" {{barrier}} AS b WHERE b.group_id {IS} s.group_id AND b.topic {IS} s.topic"
+    f" AND b.partition {IS} ({_FIRST} {MINUS} s.partition)"
+    f" AND b.lsn {IS} s.lsn AND b.seq_id {IS} s.seq_id)) OR EXISTS (SELECT FROM"
     f" {{snapshot}} WHERE {_TOPIC} AND partition {IS} ANY(%(at_it)s::integer[]))"
+)
+_FORGET_FIRST: Final = (
+    f"DELETE FROM {{barrier}} WHERE {_TOPIC}"  # noqa: S608 - constants
+    f" AND partition {IS} ANY(%(first)s::integer[])"
 )
 _BEGIN_AT_END: Final = (
     "make the group forget the topic, start it with auto.offset.reset=latest, and then"
@@ -144,6 +155,7 @@ class Barrier:
         }
         self.missing: list[int] = []  # partitions that had not arrived when last asked
         self.behind: list[int] = []  # those that began behind it, and went on
+        self._first: list[int] = []  # in which nothing before it took effect
 
     def arrive(self, tx: psycopg.Connection[Any]) -> Turn:
         """Note this partition's arrival; tell what to do."""
@@ -167,8 +179,11 @@ class Barrier:
         locked = self._tables.execute(tx, _LOCK, (self._lock,)).fetchone()
         if not locked or not locked[0]:
             return Turn.BUSY
-        # it may have been run since it was asked for
-        return Turn.PASS if _RUN in self._met(tx) else Turn.RUN
+        if _RUN in self._met(tx):  # since it was asked for
+            return Turn.PASS
+        if self._lacking:
+            self._look_before(tx, sorted(at_it))
+        return Turn.RUN
 
     def _begun(self, tx: psycopg.Connection[Any]) -> set[int]:
         """Return those that lack it of which rows took effect: they came behind it."""
@@ -197,9 +212,7 @@ class Barrier:
         """Return the turn where partitions of the group lack this Truncate."""
         if _RUN in self._met(tx):  # since it was asked for
             return Turn.PASS
-        asked = {**self._asked, "at_it": at_it}
-        before = self._tables.execute(tx, _BEFORE, asked).fetchone()
-        if before and before[0]:
+        if not self._look_before(tx, at_it):
             return Turn.BEHIND
         self.ran(tx)
         _log.warning(
@@ -208,6 +221,13 @@ class Barrier:
             *(self.name[1], self.name[2], self.behind, self.name[0]),
         )
         return Turn.PASS
+
+    def _look_before(self, tx: psycopg.Connection[Any], at_it: list[int]) -> bool:
+        """Return whether nothing before it took effect in the partitions at it."""
+        asked = {**self._asked, "at_it": at_it}
+        before = self._tables.execute(tx, _BEFORE, asked).fetchone()
+        self._first = [] if before and before[0] else at_it
+        return bool(self._first)
 
     def timeout(self, op: Op, waited_s: float) -> BarrierTimeout:
         """Return the error of a Truncate that others did not reach in time."""
@@ -238,6 +258,12 @@ class Barrier:
         """Note that the handler ran, in its own transaction."""
         self._tables.execute(tx, _LEAVE, (*self.name, self.name[-1]))
         self._tables.execute(tx, _ARRIVE, (*self.name, _RUN))
+        if self._first:
+            first = [_FIRST - partition for partition in self._first]
+            asked = {**self._asked, "first": first}
+            self._tables.execute(tx, _FORGET_FIRST, asked)
+            for mark in first:
+                self._tables.execute(tx, _ARRIVE, (*self.name, mark))
         forgotten = {**self._asked, "partitions": self._partitions, "kept": _KEPT}
         self._tables.execute(tx, _FORGET, forgotten)
 

@@ -148,3 +148,63 @@ def test_a_partition_that_waits_at_a_truncate_before_is_waited_for(
     with setting.running(barrier_timeout=1):
         setting.until(3)
     assert {*items(setting)} == {0, 1}
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_truncates_that_follow_each_other_in_a_quiet_partition_are_passed(
+    on_both: Setting, *, between: bool
+) -> None:
+    """The first one takes no effect, so none did before the second; a row would."""
+    setting = on_both
+    feed = setting.make(partitions=2)
+    empty(feed)
+    if between:
+        feed.insert(1, 0)
+    empty(feed)
+    feed.insert(100, 1)
+    feed.insert(101, 0)
+    feed.flush()
+    TopicAdmin(setting.kafka.bootstrap).delete_before(setting.topic, 2, 1)
+    with setting.running() as running:
+        if between:
+            assert "from partitions [1]" in str(running.fails(TopicReplaced))
+        else:
+            setting.until(2)
+    assert {*items(setting)} == ({1, 100} if between else {100, 101})
+
+
+def test_a_truncate_behind_one_that_emptied_a_quiet_partition_is_passed(
+    setting: Setting,
+) -> None:
+    """It ran for want of rows in the other, which got some while the second waited."""
+    feed = setting.make(partitions=2)
+    empty(feed)
+    empty(feed)
+    feed.insert(1, 0)
+    feed.flush()
+    TopicAdmin(setting.kafka.bootstrap).delete_before(setting.topic, 2, 1)
+    with setting.running(barrier_timeout=3):
+        setting.until(1)  # the first ran
+        feed.insert(100, 1)
+        feed.flush()
+        wait_until(lambda: {*items(setting)} == {1, 100}, 60, "both rows are there")
+
+
+def test_each_of_three_partitions_that_wait_one_behind_the_other_is_waited_for(
+    on_both: Setting,
+) -> None:
+    """Partition 3 lacks all Truncates; 2 begins at the first, 0 at the last."""
+    setting = on_both
+    feed = setting.make(partitions=4)
+    for _ in range(3):
+        lsn = feed.next_lsn()
+        for partition in range(4):
+            feed.send(truncate(lsn, 4), partition)
+    for partition in range(3):
+        feed.insert(partition, partition)
+    feed.flush()
+    admin = TopicAdmin(setting.kafka.bootstrap)
+    for partition, before in {0: 2, 1: 1, 3: 3}.items():
+        admin.delete_before(setting.topic, before, partition)
+    with setting.running(barrier_timeout=1):
+        wait_until(lambda: {*items(setting)} == {0, 1, 2}, 60, "all rows are there")

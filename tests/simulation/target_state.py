@@ -168,9 +168,22 @@ def _arrived(tx: Tx, asked: Any) -> Rows:
 
 def _before(tx: Tx, asked: Any) -> Rows:
     places = {(asked["group"], asked["topic"], part) for part in asked["at_it"]}
-    moved = (row[1] != "0" for key, row in tx.rows("state").items() if key in places)
+    first = {
+        (*one[:2], barriers._FIRST - one[-1], *one[2:4]) for one in tx.rows("barrier")
+    }
+    moved = (
+        row[1] != "0" and (*key, *row[1:3]) not in first
+        for key, row in tx.rows("state").items()
+        if key in places
+    )
     chunks = (key[:3] in places for key in tx.rows("snapshot"))
     return Rows([(any(moved) or any(chunks),)])
+
+
+def _forget_first(tx: Tx, asked: Any) -> Rows:
+    where = asked["group"], asked["topic"]
+    marks = [one for one in tx.rows("barrier") if one[:2] == where]
+    return _delete(tx, "barrier", [one for one in marks if one[-1] in asked["first"]])
 
 
 def _begun_late(tx: Tx, asked: Any) -> Rows:
@@ -264,6 +277,7 @@ _OF: Final[dict[str, Statement]] = {
     barriers._BEGUN_LATE: _begun_late,
     barriers._EARLIER: _earlier,
     barriers._BEFORE: _before,
+    barriers._FORGET_FIRST: _forget_first,
     barriers._CHUNKS: _chunks_of,
     barriers._LEAVE: _leave,
     barriers._FORGET: lambda _tx, _asked: done(0),  # as if others were not past it

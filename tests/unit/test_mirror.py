@@ -85,10 +85,6 @@ DRIVEN_BY = {
     "walstream/postgres/column_facts.py": (
         "integration/test_column_facts.py: test_facts_are_those_of_the_catalog"
     ),
-    "walstream/postgres/fact_book.py": (
-        "integration/test_column_facts.py: "
-        "test_facts_change_under_the_same_description_and_a_replay_has_those_of_then"
-    ),
     "walstream/sources/postgres/session_stream.py": (
         "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
     ),

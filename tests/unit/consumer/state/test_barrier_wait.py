@@ -81,15 +81,17 @@ def test_a_truncate_before_is_waited_for_once_more() -> None:
     now = 0.0
     with altered(monotonic=lambda: now):
         wait.lacking(4)
-        met.before = frozenset({("1", "0")})
+        met.before = frozenset({("1", "0"), ("2", "0")})
         now = 301.0
         wait.look(op, barrier)
-        met.before |= {("2", "0")}
+        met.before = frozenset({("2", "0")})  # one of them moved
         now = 602.0
         wait.look(op, barrier)
-        now = 902.0
+        met.before = frozenset()  # the other one, too: it is on its way here
+        now = 903.0
         wait.look(op, barrier)
-        met.before = frozenset({("2", "0")})  # nobody takes it further
-        now = 902.1
+        now = 1203.0
+        wait.look(op, barrier)
+        now = 1203.1
         with pytest.raises(BarrierTimeout, match="300"):
             wait.look(op, barrier)
