@@ -146,21 +146,30 @@ class KeyQueries(Protocol):
 class KeyWatch:
     """Detector of a restart of a table's keys, at each poll."""
 
-    def __init__(self, table: str, progress: TableProgress, *, rereads: bool) -> None:
+    def __init__(
+        self,
+        table: str,
+        progress: TableProgress,
+        forget: Callable[[], None],
+        *,
+        rereads: bool,
+    ) -> None:
+        """Call `forget` before a table starts again: what is known of its keys ends."""
         self._table = table
         self._progress = progress
+        self._forget = forget
         self._rereads = rereads
         self._behind = Behind()
 
-    def see(self, look: KeyQueries, newest: int | None) -> bool:
-        """Check the keys; True: the table starts again.
+    def see(self, look: KeyQueries, newest: int | None) -> None:
+        """Check the keys; have the table start again.
 
         Raises KeysRestarted where an operator has to say how to go on.
         """
         progress = self._progress
         position = progress.key
         if position is None or (newest == position and not progress.restarted):
-            return False
+            return
         suspect = is_suspect(position, newest)
         origin = "" if suspect else look.origin()  # rows are read, so one query more
         following = look.next_key() if suspect else None
@@ -169,25 +178,26 @@ class KeyWatch:
         if not are_new and not are_restarted(position, keys):
             progress.origin = origin or progress.origin
             self._behind.see(behind=False)
-            return False
+            return
         if not are_new and look.is_replica():
             self._behind.see(behind=True)
             self._behind.wait(self._table)
         keys = KeyExtent(look.oldest(), newest, following)
         if self._rereads:
             self._begin_anew(position, keys, origin)
-            return True
+            return
         if not progress.restarted:  # they may grow past it meanwhile
             progress.restarted = True
             progress.store()
         raise error(self._table, position, keys, progress.former)
 
     def _begin_anew(self, position: int, keys: KeyExtent, origin: str) -> None:
-        self._progress.begin_anew(beginning(keys))
-        self._progress.origin = origin
         _log.warning(
             "its keys start again: the table is read from its first key",
             **{TABLE: self._table},
             position=position,
             from_key=keys.oldest,
         )
+        # first: where this cannot be stored, the next poll finds no restart any more
+        self._forget()
+        self._progress.begin_anew(beginning(keys), origin)

@@ -95,7 +95,9 @@ class Poller:
         self._number = 0  # of the last range
         self._refused: WalstreamError | None = None
         self._holes = Holes(rules.table, progress, connect)
-        self._watch = KeyWatch(rules.table, progress, rereads=rules.rereads)
+        self._watch = KeyWatch(
+            rules.table, progress, self._holes.forget, rereads=rules.rereads
+        )
         self.held = False  # no new rows are read: the ledger is full
         self.read_s = self.publish_s = 0.0  # of all tasks, all in all
         self.told = self._report()
@@ -118,8 +120,7 @@ class Poller:
         self._refused = None
         with self._connect() as look:
             newest = look.newest()
-            if self._watch.see(look, newest):
-                self._holes.forget()
+            self._watch.see(look, newest)
             late = self._late(look)
             self._begin(look)
             high, few = self._high(look, newest)

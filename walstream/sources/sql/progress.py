@@ -130,9 +130,10 @@ class TableProgress:
         self.gaps.forget_above(to)
         self.store()
 
-    def begin_anew(self, key: int) -> None:
+    def begin_anew(self, key: int, origin: str = "") -> None:
         """Continue after this key; forget the known keys of a former table."""
         self._begin_at(key)
+        self.origin = origin
         self.gaps.clear()
         self.store()
 

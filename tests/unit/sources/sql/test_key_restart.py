@@ -1,16 +1,20 @@
 """Which keys show that they start anew, and what the operator is told."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from walstream.errors import Transient
 from walstream.sources.sql.key_restart import (
     Behind,
     KeyExtent,
+    KeyWatch,
     are_restarted,
     beginning,
     error,
     is_another,
 )
+from walstream.sources.sql.progress import GapBounds, TableProgress
+from walstream.testing import MemoryStore, Reject, faulty
 
 
 @pytest.mark.parametrize(
@@ -94,3 +98,36 @@ def test_a_position_of_another_column_is_named() -> None:
     found = error("t", 200, KeyExtent(51, 150, 151), "id")
     assert "the position is of the column 'id'" in str(found)
     assert found.repair.command.endswith("--to 0")
+
+
+class Restarted:
+    """A table whose keys start again at 1."""
+
+    def oldest(self) -> int | None:
+        return 1
+
+    def next_key(self) -> int | None:
+        return 4
+
+    def is_replica(self) -> bool:
+        return False
+
+    def origin(self) -> str:
+        return ""
+
+
+def test_known_keys_are_forgotten_though_the_restart_cannot_be_stored() -> None:
+    """The next poll finds no restart: what never came of the former table may come."""
+    lost = Transient("cannot write: ENOSPC")
+    positions = faulty(MemoryStore(), write=[None, Reject(lost)])
+    progress = TableProgress(positions, "t", GapBounds(3600.0, 9))
+    progress.key = 20
+    progress.store()
+    forgotten: list[int | None] = []
+    watch = KeyWatch(
+        "t", progress, lambda: forgotten.append(progress.key), rereads=True
+    )
+    with capture_logs() as logs, pytest.raises(Transient):
+        watch.see(Restarted(), 3)
+    assert forgotten == [20]
+    assert "its keys start again" in logs[0]["event"]
