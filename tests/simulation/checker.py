@@ -58,6 +58,8 @@ class Checker:
         self._ends: set[Lsn] = {START}
         self._greatest: dict[tuple[str, int], Name] = {}
         self._seen: dict[tuple[str, int], dict[Name, bytes]] = {}
+        # the partition and the key of each op, by topic
+        self._places: dict[str, dict[Name, tuple[int, bytes | None]]] = {}
         self._inset: dict[tuple[str, int], Lsn] = {}  # of the last old rows
         self._rows: dict[tuple[tuple[str, int], Lsn, int], set[int]] = {}  # by chunk
         self.stored: dict[str, Lsn] = {}  # the positions on disk, by folder
@@ -198,6 +200,8 @@ class Checker:
             raise Violation(f"phantom: {record.topic} has a commit {show(lsn)}")
         self._compare(record, document, self._commits[at], seq_id)
         self._in_order(record, name, same=not self._commits[at].reads)
+        if document["op"] != "Truncate":
+            self._in_one_place(record, name)
         lacks = self.sinks[record.topic[0]].lacks[at]
         lacks.discard((seq_id, -1))
         lacks.discard((seq_id, record.partition))
@@ -242,6 +246,13 @@ class Checker:
             raise Violation(f"{place} has {name} behind old rows of later")
         self._greatest[place] = name
         seen[name] = record.value or b""
+
+    def _in_one_place(self, record: Record, name: Name) -> None:
+        """See that it comes again where it came first: by the same key."""
+        places = self._places.setdefault(record.topic, {})
+        first = places.setdefault(name, (record.partition, record.key))
+        if first != (record.partition, record.key):
+            raise Violation(f"I3: {record.topic} {name} has another key in a replay")
 
     @staticmethod
     def _compare(
