@@ -169,6 +169,10 @@ def _drop(kept: Collection[str]) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] in _PROJECT]:
         if name not in kept:
             del sys.modules[name]
+            package, _, own = name.rpartition(".")
+            # else `from package import module` gives the one of before
+            if package in sys.modules:
+                sys.modules[package].__dict__.pop(own, None)
 
 
 def _enter(root: Path) -> None:

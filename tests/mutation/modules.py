@@ -63,6 +63,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     ),
     f"{_CONSUMER}/source.py": (f"{_UNIT}/{_CONSUMER}/test_source.py",),
     f"{_CONSUMER}/topic_guard.py": (f"{_UNIT}/{_CONSUMER}/test_topic_guard.py",),
+    f"{_CONSUMER}/barrier_wait.py": (f"{_UNIT}/{_CONSUMER}/test_barrier_wait.py",),
     f"{_CONSUMER}/truncate_barrier.py": (
         f"{_UNIT}/{_CONSUMER}/test_truncate_barrier.py",
     ),
@@ -99,6 +100,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
         f"{_UNIT}/pipeline/test_loop.py",
         f"{_PROPERTY}/test_pipeline.py",
     ),
+    f"{_PIPELINE}/state_writer.py": (f"{_UNIT}/pipeline/test_state_writer.py",),
     f"{_PIPELINE}/state_document.py": (f"{_UNIT}/pipeline/test_state_document.py",),
     "walstream/records/router.py": (
         f"{_UNIT}/records/test_router.py",

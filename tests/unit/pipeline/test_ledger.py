@@ -1,7 +1,14 @@
 """Which LSN may be confirmed."""
 
 from walstream.lsn import Lsn
-from walstream.pipeline.ledger import NO_ORIGIN, Ledger, Shares, Transaction
+from walstream.pipeline.ledger import (
+    MESSAGES_ALONE,
+    NO_ORIGIN,
+    Ledger,
+    Shares,
+    Transaction,
+    alone,
+)
 from walstream.telemetry.meter import TableMeter
 
 
@@ -171,3 +178,10 @@ def test_shares_are_delivered_when_each_part_is() -> None:
     assert shares.undelivered == 5
     assert Shares(parts).end_lsn == 25
     assert Shares(parts[:1]).end_lsn == 25
+
+
+def test_one_that_is_alone_is_ended_and_lies_below_what_has_messages_alone() -> None:
+    transaction = alone(20)
+    assert (transaction.lsn, transaction.end_lsn) == (20, 20)
+    # a first op has number 0; no op and no message: nothing is named
+    assert transaction.last_seq_id < MESSAGES_ALONE < 0

@@ -404,3 +404,20 @@ def test_one_that_nobody_looked_at_makes_those_due_that_it_is_joined_with() -> N
         gaps.note([(3 * number, 3 * number)], 9.5, None)
     assert len(gaps.document()) < 20
     assert len(gaps.due(20.0)) >= 1020
+
+
+def test_what_goes_when_a_round_ends_is_told_before() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, None)
+    gaps.note([(11, 12)], 1000.0 + HOUR, None)
+    gaps.due(1000.0 + HOUR / 2)
+    assert gaps.going() == []
+    gaps.due(1000.0 + HOUR)
+    assert gaps.going() == [(5, 9)]
+
+
+def test_gaps_are_counted_from_a_key_on() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9), (11, 12), (20, 20)], 1000.0, None)
+    keys = (1, 9, 10, 12, 13, 21)
+    assert [gaps.count_from(key) for key in keys] == [3, 3, 2, 2, 1, 0]
