@@ -254,7 +254,7 @@ def _committed(tx: Tx, values: Any) -> Rows:
     return Rows([(values[0] in tx.target.committed,)])
 
 
-_OF: Final[dict[str, Statement]] = {
+OF: Final[dict[str, Statement]] = {
     statements._LOCK: _lock,
     statements._READ: _read,
     statements._INSERT: _insert,
@@ -283,5 +283,5 @@ _OF: Final[dict[str, Statement]] = {
     barriers._FORGET: lambda _tx, _asked: done(0),  # as if others were not past it
 }
 STATEMENTS: Final[dict[str, Statement]] = {
-    _filled(TABLES, text).decode(): run for text, run in _OF.items()
+    _filled(TABLES, text).decode(): run for text, run in OF.items()
 }

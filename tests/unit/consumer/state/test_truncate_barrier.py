@@ -2,7 +2,10 @@
 
 import gc
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,6 +18,10 @@ from consumer.state.partition_state import PartitionState
 from consumer.state.position import AppliedPosition
 from consumer.state.schema import Tables
 from consumer.state.truncate_barrier import Barrier, Crossings, Turn
+from tests.simulation.target import SimTarget, Tx
+from tests.simulation.target_session import Rows
+from tests.simulation.target_state import OF
+from tests.simulation.world import World
 from tests.support.consumer_partition import Database
 from tests.support.loads.op_record import truncate
 
@@ -175,3 +182,140 @@ def test_what_all_are_long_past_is_forgotten() -> None:
         late.pass_to(0, lsn)
     assert late.kept == 299  # but the first, which it is past
     assert late.meet(1, 2) is Turn.PASS
+
+
+class LateGroup:
+    """A group of two partitions that began behind the first record of the second.
+
+    The first one had records up to offset 9 then; the second one is at its end.
+    """
+
+    def __init__(self) -> None:
+        self._target = SimTarget(cast("World", None))
+        self._tables = cast("Tables", SimpleNamespace(execute=self._execute))
+        with self._transaction() as tx:
+            for number, first in ((0, 0), (1, 7)):
+                row = ("id", "0", "0", first, None, None)
+                tx.put("state", ("g", "t", number), row)
+                begun = ("g", "t", "0", "9", "late" if first else "", number)
+                tx.put("barrier", begun, ())
+
+    def _execute(self, tx: Tx, statement: str, values: object) -> Rows:
+        return OF[statement](tx, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Tx]:
+        tx = Tx(self._target, lambda: None)
+        yield tx
+        tx.commit()
+
+    def barrier(self, number: int, lsn: int, lacking: int | None = None) -> Barrier:
+        state = PartitionState("g", Place("t", number), self._tables)
+        op = Op.of(truncate(lsn, 2), ConsumerRecord("t", 0, lsn // 100, None, b""))
+        absent = frozenset({lacking} if lacking is not None else ())
+        return Barrier(state, op, "1/db/0", absent)
+
+    def meet(self, number: int, lsn: int, lacking: int | None = None) -> Turn:
+        """Let a partition arrive, run it where that is its turn, and move on."""
+        barrier = self.barrier(number, lsn, lacking)
+        with self._transaction() as tx:
+            turn = barrier.arrive(cast("Transaction", tx))
+            if turn is Turn.RUN:
+                barrier.ran(cast("Transaction", tx))
+            if turn in {Turn.RUN, Turn.PASS}:
+                self._move(tx, number, lsn)
+        return turn
+
+    def _move(self, tx: Tx, number: int, lsn: int) -> None:
+        row = ("id", str(lsn), "0", lsn // 100 + 1, None, "1/db/0")
+        tx.put("state", ("g", "t", number), row)
+
+    def apply(self, number: int, lsn: int) -> None:
+        """Let a row of a partition take effect."""
+        with self._transaction() as tx:
+            self._move(tx, number, lsn)
+
+    def backfill(self, number: int) -> None:
+        """Let a backfilled row of a partition take effect."""
+        with self._transaction() as tx:
+            tx.put("snapshot", ("g", "t", number, "90", 1), 0)
+
+    def ask(self, barrier: Barrier) -> tuple[frozenset[tuple[str, str]], set[int]]:
+        """Return where others wait, and who may have lost it; arrive nowhere."""
+        tx = Tx(self._target, lambda: None)
+        barrier.arrive(cast("Transaction", tx))
+        earlier = barrier.earlier(cast("Transaction", tx))
+        late = {*barrier.late_offsets(cast("Transaction", tx))}
+        tx.roll_back()
+        return earlier, late
+
+    @property
+    def marks(self) -> list[tuple[str, int]]:
+        kept = self._target.relation("barrier").committed()
+        return sorted((one[2], one[-1]) for one in kept if one[-1] < -1)
+
+
+def test_what_was_deleted_elsewhere_is_passed_where_nothing_came_before() -> None:
+    group = LateGroup()
+    group.apply(1, 800)
+    assert group.meet(0, 100) is Turn.PASS
+    assert group.meet(0, 100) is Turn.PASS  # it is noted
+    assert group.marks == [("100", -2)]
+
+
+def test_one_that_follows_it_is_passed_too() -> None:
+    group = LateGroup()
+    group.apply(1, 800)
+    for lsn in (100, 200, 300):
+        assert group.meet(0, lsn) is Turn.PASS
+        assert group.marks == [(str(lsn), -2)]
+
+
+@pytest.mark.parametrize("chunk", [False, True])
+def test_one_behind_a_row_is_not_passed(*, chunk: bool) -> None:
+    group = LateGroup()
+    group.apply(1, 800)
+    assert group.meet(0, 100) is Turn.PASS
+    if chunk:
+        group.backfill(0)
+    else:
+        group.apply(0, 200)
+    assert group.meet(0, 300) is Turn.BEHIND
+
+
+def test_one_that_was_there_when_the_group_began_is_run() -> None:
+    """The other one is beyond it: walstream died while it sent it."""
+    group = LateGroup()
+    group.apply(1, 1800)
+    assert group.meet(0, 1000) is Turn.RUN
+    assert group.marks == []
+
+
+def test_one_that_a_partition_lacks_is_run_unless_rows_of_it_took_effect() -> None:
+    group = LateGroup()
+    assert group.meet(0, 100) is Turn.WAIT
+    assert group.meet(0, 100, lacking=1) is Turn.RUN
+    assert group.marks == [("100", -2)]
+    assert group.meet(0, 200) is Turn.WAIT
+    group.apply(1, 800)
+    assert group.meet(0, 200) is Turn.PASS
+    group.apply(0, 250)
+    group.backfill(1)
+    assert group.meet(0, 300, lacking=1) is Turn.BEHIND
+
+
+def test_one_that_is_run_behind_a_row_leaves_no_mark() -> None:
+    group = LateGroup()
+    group.apply(0, 50)
+    assert group.meet(0, 100, lacking=1) is Turn.RUN
+    assert group.marks == []
+    group.apply(1, 800)
+    assert group.meet(0, 200) is Turn.BEHIND
+
+
+def test_who_waits_knows_where_others_wait_and_which_began_late() -> None:
+    group = LateGroup()
+    assert group.ask(group.barrier(0, 200)) == (frozenset(), {1})
+    assert group.meet(1, 100) is Turn.WAIT
+    assert group.ask(group.barrier(0, 200)) == (frozenset({("100", "0")}), {1})
+    assert group.ask(group.barrier(0, 1000)) == (frozenset({("100", "0")}), set())
