@@ -1,18 +1,19 @@
 """Where the state is after a batch, and what moves none; the rest asks real servers."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
+import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
 from consumer.error_text import handler_failed
-from consumer.errors import TransactionEnded
+from consumer.errors import ConsumerStopped, TransactionEnded
 from consumer.group.assigned_partition import Place
-from consumer.handler import BatchHooks, Retry, Transaction
+from consumer.handler import BatchHooks, Fatal, Retry, Transaction
 from consumer.op import Op
 from consumer.state.batch import (
     Batch,
@@ -22,10 +23,13 @@ from consumer.state.batch import (
     Raised,
     reached,
 )
+from consumer.state.handler_pipeline import HandlerPipeline
 from consumer.state.partition_state import NEVER, KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan, Planner
 from consumer.state.position import AppliedPosition, SnapshotChunk
+from consumer.state.row_keys import WholeRowsError
 from consumer.state.truncate_barrier import Barrier, Turn
+from consumer.state.value_store import KeyRefused, ValueStore
 from tests.support.loads.envelope import envelope
 from tests.support.loads.op_record import backfilled, insert, truncate
 from tests.support.runtime import altered
@@ -252,6 +256,12 @@ class KeptState(LockedState):
         assert position >= _BEFORE.position
         self.done.append("cleaned")
 
+    def read(self, _: Transaction) -> StateRow:
+        return _BEFORE
+
+    def forget_chunks(self, _: Transaction) -> None:
+        self.done.append("chunks forgotten")
+
     def same_transaction(self, _: Transaction, xid: str) -> bool:
         return self.same and xid == "7"
 
@@ -373,3 +383,171 @@ def test_time_that_is_up_and_a_stop_end_a_batch_behind_the_op_at_hand() -> None:
             outcome = batch.run(tx, plan_of(2), KnownState(_BEFORE, _BEFORE, {}))
         assert (outcome.handled, outcome.complete) == (1, False)
         assert outcome.kept.next_offset == 1
+
+
+class Values:
+    """A store of values that tells what is asked of it."""
+
+    def __init__(self, state: KeptState, most: int = 9) -> None:
+        self._state, self._most = state, most
+        self.refused: KeyRefused | None = None
+
+    def fill(self, _: Transaction, ops: list[Op]) -> Any:
+        if self.refused is not None:
+            raise self.refused
+        self._state.done.append(f"filled {len(ops)}")
+        return SimpleNamespace(count=min(self._most, len(ops)))
+
+    def keep(self, _: Transaction, filling: Any, handled: int) -> None:
+        self._state.done.append(f"kept {handled} of {filling.count}")
+
+    def seal(self, _: Transaction, position: str) -> None:
+        self._state.done.append(f"sealed {position}")
+
+    def believe(self, _: Transaction, position: str) -> None:
+        self._state.done.append(f"believed {position}")
+
+    def forget(self, _: Transaction) -> None:
+        self._state.done.append("forgotten")
+
+
+def test_values_are_filled_before_the_handler_and_sealed_with_the_state() -> None:
+    state = KeptState()
+    values = cast("ValueStore", Values(state, most=1))
+    run(state=state, values=values, handler=lambda *_: state.done.append("handled"))
+    assert state.done == [
+        *("filled 2", "handled", "kept 1 of 1", "chunks", "cleaned", "moved"),
+        "sealed 4/0/1",  # of two ops one was filled
+    ]
+
+
+def test_an_op_of_which_no_values_can_be_kept_stops_the_consumer() -> None:
+    state = KeptState()
+    values = Values(state)
+    op = plan_of(1).ops[0]
+    values.refused = KeyRefused(op, WholeRowsError("no key"))
+    with pytest.raises(Raised) as raised:
+        run(state=state, values=values)
+    assert raised.value.op is op
+    assert isinstance(raised.value.cause, Fatal)
+    assert state.done == []
+
+
+def test_a_state_that_moved_elsewhere_seals_nothing() -> None:
+    state = KeptState()
+    state.moves = False
+    with pytest.raises(Moved):
+        run(state=state, values=Values(state))
+    assert state.done[-1] == "moved"
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_values_are_believed_and_forgotten_with_the_state(*, keeps: bool) -> None:
+    state = KeptState()
+    values = cast("ValueStore", Values(state)) if keeps else None
+    batch = Batch(
+        cast("PartitionState", state), lambda *_: None, 60, lambda: False, values=values
+    )
+    tx = cast("Transaction", OpenTransaction())
+    assert batch.read(tx) == _BEFORE
+    batch.forget(tx)
+    values_too = ["believed 3/1/0", "chunks forgotten", "forgotten"]
+    assert state.done == (values_too if keeps else ["chunks forgotten"])
+
+
+class Ahead:
+    """A pipeline of handlers."""
+
+    def __init__(
+        self, *, takes: bool = True, failed: BaseException | None = None
+    ) -> None:
+        self._takes, self._failed = takes, failed
+        self.ends: list[bool] = []
+        self.act: Callable[[], None] = lambda: None
+
+    def takes(self, _: BatchPlan) -> bool:
+        return self._takes
+
+    def handle(
+        self, _: Transaction, ops: list[Op], __: object, ends: Callable[[], bool]
+    ) -> tuple[int, BaseException | None]:
+        self.ends.append(ends())
+        self.act()
+        return len(ops) - 1, self._failed
+
+
+@pytest.mark.parametrize("takes", [False, True])
+def test_a_pipeline_has_the_ops_that_it_takes(*, takes: bool) -> None:
+    state, ahead = KeptState(), Ahead(takes=takes)
+    run(state=state, pipeline=ahead, handler=lambda *_: state.done.append("handled"))
+    assert state.done[:2] == (["chunks", "cleaned"] if takes else ["handled"] * 2)
+    assert ahead.ends == ([False] if takes else [])
+    assert state.row is not None
+    assert state.row.next_offset == (1 if takes else 2)
+
+
+@pytest.mark.parametrize(
+    ("longest_s", "stopping", "ends"),
+    [(60.0, False, False), (60.0, True, True), (0.0, False, True)],
+)
+def test_a_pipeline_ends_in_time(
+    longest_s: float, *, stopping: bool, ends: bool
+) -> None:
+    ahead = Ahead()
+    batch = Batch(
+        cast("PartitionState", KeptState()),
+        lambda *_: None,
+        longest_s,
+        lambda: stopping,
+        pipeline=cast("HandlerPipeline", ahead),
+    )
+    tx = cast("Transaction", OpenTransaction())
+    with altered(monotonic=lambda: 5.0):
+        batch.run(tx, plan_of(2), KnownState(_BEFORE, _BEFORE, {}))
+    assert ahead.ends == [ends]
+
+
+def test_what_failed_in_a_pipeline_may_be_any_of_its_ops() -> None:
+    cause = ValueError("4711")
+    with pytest.raises(Raised) as raised:
+        run(state=KeptState(), pipeline=Ahead(failed=cause))
+    assert (raised.value.op.lsn, raised.value.count) == (4, 2)
+    assert raised.value.cause is cause
+
+
+def test_a_pipeline_is_asked_for_its_transaction_as_an_op_is() -> None:
+    tx, ahead = OpenTransaction(), Ahead()
+
+    def end() -> None:
+        tx.pgconn.transaction_status = TransactionStatus.IDLE
+
+    ahead.act = end
+    with pytest.raises(TransactionEnded, match="or one of the 1 after it") as stopped:
+        run(tx, state=KeptState(), pipeline=ahead)
+    assert stopped.value.lsn == 4
+    with pytest.raises(TransactionEnded) as stopped:
+        run(tx, state=KeptState())
+    assert "after it" not in str(stopped.value)
+
+
+@pytest.mark.parametrize("error", [psycopg.OperationalError(), ConsumerStopped("x")])
+def test_errors_of_ours_and_of_the_servers_in_a_hook_are_what_they_are(
+    error: Exception,
+) -> None:
+    def begin(*_: object) -> None:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        run(hooks=BatchHooks(begin, lambda *_: None))
+    assert raised.value is error
+
+
+def test_what_a_hook_raises_is_met_as_a_batch_handlers() -> None:
+    cause = ValueError("4711")
+
+    def begin(*_: object) -> None:
+        raise cause
+
+    with pytest.raises(Raised) as raised:
+        run(hooks=BatchHooks(begin, lambda *_: None))
+    assert (raised.value.cause, raised.value.count) == (cause, 2)
