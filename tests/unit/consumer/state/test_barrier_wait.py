@@ -84,6 +84,7 @@ def test_a_truncate_before_is_waited_for_once_more() -> None:
         met.before = frozenset({("1", "0"), ("2", "0")})
         now = 301.0
         wait.look(op, barrier)
+        assert wait.lacking(4) == frozenset()
         met.before = frozenset({("2", "0")})  # one of them moved
         now = 602.0
         wait.look(op, barrier)

@@ -76,7 +76,7 @@ def test_a_failure_is_that_of_all_who_asked_at_the_time(
     since = time.monotonic()
     for place in _PLACES:
         with pytest.raises(Transient):
-            guard.check(place, 5, None, since)
+            guard.check_id(place, 5, None, since)
     assert guard.questions == ["t"]
     guard.away = False
     monkeypatch.setattr("consumer.state.topic_guard._TROUBLE_S", 0)
@@ -190,6 +190,8 @@ class Admin:
         self.id: Any = SimpleNamespace(topic_id="id")
         self.offsets: dict[int, Any] = {0: (3, 9), 1: (0, 0), 2: (4, 4)}
         self.listed: Any = 3
+        self.stored: Any = SimpleNamespace(topic_partitions=None)
+        self.seconds_of_group = 0.0
 
     def __call__(self, *_: object, **__: object) -> "Admin":
         self.made += 1
@@ -212,6 +214,11 @@ class Admin:
         if not isinstance(found, Exception):
             found = SimpleNamespace(offset=found[latest])
         return Promised(self, found, 60.0 if self.seconds else 0.0)
+
+    def list_consumer_group_offsets(
+        self, *_: object, **__: object
+    ) -> dict[str, Promised]:
+        return {"g": Promised(self, self.stored, self.seconds_of_group)}
 
     def list_topics(self, topic: str = "", **_: object) -> Any:
         self.listings += 1
@@ -349,3 +356,47 @@ def test_brokers_that_do_not_answer_are_not_waited_for_by_the_partition(
     assert last > 10
     assert all(seconds >= waited for waited in answered)
     assert admin.now - began < 25
+
+
+def stored(topic: str, number: int, offset: int, error: object = None) -> Any:
+    return SimpleNamespace(topic=topic, partition=number, offset=offset, error=error)
+
+
+def test_a_group_begins_with_the_oldest_records(asking: TopicGuard) -> None:
+    assert asking.begins("t", latest=False) == ({0: (3, 9), 1: (0, 0), 2: (4, 4)}, "id")
+
+
+def test_a_group_that_begins_with_the_latest_goes_on_where_it_is_in_kafka(
+    asking: TopicGuard, admin: Admin
+) -> None:
+    """As far as Kafka has that yet, or still."""
+    assert asking.begins("t", latest=True)[0] == {0: (9, 9), 1: (0, 0), 2: (4, 4)}
+    for offset, begin in ((5, 5), (3, 3), (2, 3), (0, 3), (12, 9), (OFFSET_INVALID, 9)):
+        admin.stored = SimpleNamespace(
+            topic_partitions=[
+                stored("other", 0, 4),
+                stored("t", 0, offset),
+                stored("t", 0, 6, error="refused"),
+            ]
+        )
+        assert asking.begins("t", latest=True)[0][0] == (begin, 9), offset
+
+
+def test_a_group_does_not_begin_while_kafka_tells_not_where(
+    asking: TopicGuard, admin: Admin
+) -> None:
+    admin.stored = refused(KafkaError.COORDINATOR_NOT_AVAILABLE)
+    with pytest.raises(Transient, match="asking for group g"):
+        asking.begins("t", latest=True)
+    admin.stored, admin.seconds_of_group = SimpleNamespace(topic_partitions=[]), 60.0
+    with pytest.raises(Transient, match="does not answer"):
+        asking.begins("t", latest=True)
+    # longer than the brokers' own answer takes, that it took too long
+    assert 10 < max(admin.waited.values()) < 12
+    asking.begins("t", latest=False)
+    admin.offsets[0] = (OFFSET_INVALID, OFFSET_INVALID)
+    listings = admin.listings
+    with pytest.raises(Transient, match=r"asking for t\[0\]: Kafka reports no offsets"):
+        asking.begins("t", latest=False)
+    # of the others they were had; who leads is asked again
+    assert admin.listings == listings + 2
