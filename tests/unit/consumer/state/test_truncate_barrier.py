@@ -193,12 +193,9 @@ class LateGroup:
     def __init__(self) -> None:
         self._target = SimTarget(cast("World", None))
         self._tables = cast("Tables", SimpleNamespace(execute=self._execute))
+        state = PartitionState("g", Place("t", 0), self._tables)
         with self._transaction() as tx:
-            for number, first in ((0, 0), (1, 7)):
-                row = ("id", "0", "0", first, None, None)
-                tx.put("state", ("g", "t", number), row)
-                begun = ("g", "t", "0", "9", "late" if first else "", number)
-                tx.put("barrier", begun, ())
+            state.begin(cast("Transaction", tx), {0: (0, 9), 1: (7, 9)}, None)
 
     def _execute(self, tx: Tx, statement: str, values: object) -> Rows:
         return OF[statement](tx, values)
