@@ -1,13 +1,14 @@
 """Which errors of PostgreSQL pass by."""
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import psycopg
 import pytest
-from psycopg import errors
+from psycopg import IsolationLevel, errors
 from psycopg.conninfo import conninfo_to_dict
 
-from consumer.state.connection import connect, passes, refusal
+from consumer.state.connection import COMMITTED, connect, passes, refusal, was_committed
 from walstream.errors import ConfigError
 
 _OPEN = cast("psycopg.Connection[Any]", type("Open", (), {"broken": False})())
@@ -121,3 +122,40 @@ def test_a_class_of_errors_passes_and_one_without_a_code_does_not(
     error: psycopg.Error,
 ) -> None:
     assert passes(error, _OPEN) is isinstance(error, errors.ConnectionException)
+
+
+def test_a_session_has_the_isolation_that_is_wished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = SimpleNamespace(isolation_level=None)
+    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: made)
+    connect("host=h", "g")
+    assert made.isolation_level is None
+    connect("host=h", "g", IsolationLevel.SERIALIZABLE)
+    assert made.isolation_level is IsolationLevel.SERIALIZABLE
+
+
+@pytest.mark.parametrize(
+    ("answer", "committed"),
+    [((True,), True), ((False,), False), ((None,), False), (None, False)],
+)
+def test_a_transaction_was_committed_where_the_server_says_so(
+    answer: tuple[object] | None, *, committed: bool
+) -> None:
+    def run(tx: object, statement: str, values: tuple[str]) -> Any:
+        assert (tx, statement, values) == (session, COMMITTED, ("7",))
+        return SimpleNamespace(fetchone=lambda: answer)
+
+    session = cast("Any", SimpleNamespace(closed=False))
+    assert was_committed(run, session, "7") is committed
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_of_a_session_that_is_lost_nothing_is_known(*, closed: bool) -> None:
+    """Nobody is asked where it is closed."""
+
+    def run(*_: object) -> Any:
+        assert not closed
+        raise psycopg.OperationalError
+
+    assert was_committed(run, cast("Any", SimpleNamespace(closed=closed)), "7") is False

@@ -309,6 +309,22 @@ def test_what_changes_nothing_is_noted_now_and_then(around: Surroundings) -> Non
     assert noted == [0] * 5 + [6] * 6 + [12]
 
 
+@pytest.mark.parametrize(("known", "seen"), [(9, 9), (3, 4), (None, 4)])
+def test_what_is_passed_over_leads_to_no_lower_offset(
+    around: Surroundings, known: int | None, seen: int
+) -> None:
+    """Where the client went back, what is below took effect."""
+    made = begun(around)
+    made.known = replace(made.known, now=replace(made.known.now, next_offset=known))
+    made.skipped(4)
+    assert (made.known.now.next_offset, around.lane.handled) == (seen, seen)
+
+
+def test_a_question_is_answered_by_the_session(around: Surroundings) -> None:
+    made = session(around)
+    assert made.ask(lambda tx: (tx, 7)) == (made.tx, 7)
+
+
 def test_what_was_seen_is_noted_when_nothing_comes(around: Surroundings) -> None:
     made = begun(around)
     made.end()
