@@ -73,7 +73,7 @@ class OpenRanges:
         """
         if not partitions:
             return {}
-        deadline = runtime.monotonic() + _LOOK_S
+        deadline, told = runtime.monotonic() + _LOOK_S, ""
         while not self._stopped():
             is_late = runtime.monotonic() > deadline
             try:
@@ -86,11 +86,14 @@ class OpenRanges:
                 waits = not is_late or (patient and error.retryable)
                 passes = error.retryable or isinstance(error, TopicLost)
                 if not (passes and waits) and self.leaderless == known:
+                    return self._without_untold(partitions, error, patient=patient)
+                if is_late and (why := str(error.args[0])) != told:
+                    told = why
                     _log.warning(
-                        "it is not known whether transactions hang in partitions",
-                        **{ERROR: str(error.args[0])},
+                        "brokers do not tell what is open: they are waited for",
+                        topics=len(partitions),
+                        **{ERROR: why},
                     )
-                    return {}
             else:
                 if not self.leaderless or is_late:
                     self._say_leaderless()
@@ -98,6 +101,33 @@ class OpenRanges:
                 self.leaderless = topic_ends.leaderless(self._admin(), partitions)
             runtime.sleep(_MOST_AGAIN_S if self.leaderless else _AGAIN_S)
         raise Transient("closed before open transactions were looked for")
+
+    def _without_untold(
+        self, partitions: Mapping[str, int], error: WalstreamError, *, patient: bool
+    ) -> dict[Partition, OffsetBounds]:
+        """Return it of the topics of which brokers tell it; say which they are not."""
+        told: Mapping[str, int] = {}
+        if len(partitions) > 1 and (
+            not error.retryable or isinstance(error, TopicLost)
+        ):
+            told = {
+                topic: count
+                for topic, count in partitions.items()
+                if self._is_told(topic, count)
+            }
+        _log.warning(
+            "it is not known whether transactions hang in partitions",
+            topics=", ".join(sorted(partitions.keys() - told.keys())[:_MOST_SHOWN]),
+            **{ERROR: str(error.args[0])},
+        )
+        return self.find(told, patient=patient)
+
+    def _is_told(self, topic: str, count: int) -> bool:
+        try:
+            self.look({topic: count})
+        except WalstreamError as error:
+            return error.retryable and not isinstance(error, TopicLost)
+        return True
 
     def _say_leaderless(self) -> None:
         if self.leaderless:

@@ -27,6 +27,8 @@ from walstream.telemetry import runtime
 T = TypeVar("T")
 Name = tuple[int, int]
 """LSN of the commit record, and seq_id."""
+_Open = tuple[Name, TopicRecord | None]
+"""The lowest name in an open transaction, and the last record that is delivered."""
 
 _AGAIN_S: Final = 0.2
 _MOST_AGAIN_S: Final = 2.0
@@ -98,22 +100,21 @@ class OpenTransactions:
 
         They are aborted where all of their ops are behind the `last` that is committed,
         and come again. Where one is not, the coordinator has committed it, and to abort
-        it would lose it: with a copy of the last record they are committed. But not
-        before a producer that lives would have ended them: sources of rows may share
-        topics, and their names have no common order. Likewise where there are rows of a
-        backfill alone, which is asked for no more: they do no harm. What tells no name
-        stays.
+        it would lose it: with a copy of its last record up to there they are committed.
+        What is behind that may be of a transaction that was aborted. But not before a
+        producer that lives would have ended them: sources of rows may share topics, and
+        their names have no common order. Likewise where there are rows of a backfill
+        alone, which is asked for no more: they do no harm. What tells no name stays.
         """
 
-        def told(
-            before: tuple[Name, TopicRecord] | None, record: TopicRecord
-        ) -> tuple[Name, TopicRecord] | None:
+        def told(before: _Open | None, record: TopicRecord) -> _Open | None:
             name = name_of(record)
             if name is None:
                 return before
-            if before is not None and before[0] > A_ROW:
-                name = before[0] if name == A_ROW else min(name, before[0])
-            return name, record
+            lowest, covered = before or (A_ROW, None)
+            if lowest == A_ROW or A_ROW < name < lowest:
+                lowest = name
+            return lowest, record if name <= last else covered
 
         found = self._ranges.find(partitions, patient=True)
         try:
@@ -125,8 +126,17 @@ class OpenTransactions:
         beyond = {one for one, (lowest, _) in records.items() if lowest > last}
         self._abort(beyond)
         copied = {
-            one: record for one, (_, record) in records.items() if one not in beyond
+            one: record
+            for one, (_, record) in records.items()
+            if one not in beyond and record is not None
         }
+        if copied:
+            _log.info(
+                "a transaction is open: it is waited for until Kafka would have ended "
+                "it, and committed then",
+                partitions=shown(copied),
+                seconds=self._longest_s,
+            )
         within = self._stuck(
             {one: record.offset for one, record in copied.items()}, self._longest_s
         )

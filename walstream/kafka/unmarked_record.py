@@ -7,7 +7,7 @@ committed, and no stream sends it again: the position covers it. So it is read b
 older producer's transaction is ended, and sent again if it cannot be read after that.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -18,13 +18,14 @@ from walstream.errors import Transient, WalstreamError
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.open_ranges import OpenRanges, shown
 from walstream.kafka.record_copy import produce_copy
-from walstream.kafka.tail_reader import name_of
+from walstream.kafka.tail_reader import A_ROW, name_of
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.kafka.transaction_coordinator import TransactionCoordinator
 from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR
 
-_READ_S: Final = 5.0
+_READ_S: Final = 5.0  # without a record
+_MOST_READ_S: Final = 600.0
 _POLL_S: Final = 0.1
 _AGAIN_S: Final = 0.5
 _MOST_BYTES: Final = 64 << 20
@@ -35,6 +36,7 @@ _RECORD: Final = 200  # bytes of one beside its value
 
 Name = tuple[int, int]
 Kept = dict[Partition, list[TopicRecord]]
+_Same = tuple[Name | None, bytes | None, bytes | None]
 
 
 class UnmarkedRecords:
@@ -125,16 +127,24 @@ class UnmarkedRecords:
 
         At another start nobody knows of these records.
         """
+        told, patience_s = "", _READ_S
         while self._kept:
             try:
-                seen = self._seen()
+                seen = self._seen(patience_s)
             except WalstreamError as error:
                 if not error.retryable:
                     raise
+                if (why := str(error.args[0])) != told:
+                    _log.warning(
+                        "what Kafka committed cannot be read: it is waited for",
+                        partitions=shown(self._kept),
+                        **{ERROR: why},
+                    )
+                told = why
+                patience_s = min(2 * patience_s, _MOST_READ_S)
             else:
                 return {
-                    one: [each for each in self._kept[one] if each.offset not in found]
-                    for one, found in seen.items()
+                    one: _lost(self._kept[one], found) for one, found in seen.items()
                 }
             if self._stopped():
                 raise Transient("closed before lost records were looked for")
@@ -160,12 +170,12 @@ class UnmarkedRecords:
                     if one not in left or record.offset >= left[one].end:
                         continue
                     name = name_of(record)
-                    if name is None:
-                        unnamed[one] += 1
+                    is_kept = name is not None or _is_tombstone(record, kept.get(one))
+                    unnamed[one] += not is_kept
                     if (name or last) > last or unnamed[one] > _MOST_UNNAMED:
                         del left[one]  # what follows comes again
                         reader.drop([one])
-                    elif name is not None or _is_tombstone(record, kept.get(one)):
+                    elif is_kept:
                         kept.setdefault(one, []).append(record)
                         size += len(record.value or b"") + _RECORD
                 if size > _MOST_BYTES:
@@ -176,24 +186,55 @@ class UnmarkedRecords:
                     break
         return kept
 
-    def _seen(self) -> dict[Partition, set[int]]:
-        """Return the offsets of what can be read, where nothing is open by now."""
+    def _seen(self, patience_s: float) -> dict[Partition, set[_Same]]:
+        """Return what of it can be read, where nothing is open by now.
+
+        Also where it was committed again behind what was read before. Raises Transient
+        where no record comes for so long: what was aborted is read, and handed to none.
+        """
         with self._ranges.reader("read_committed") as reader:
             ends = reader.ends(self._kept)
             bounds = {
-                one: OffsetBounds(records[0].offset, records[-1].offset + 1)
+                one: OffsetBounds(records[0].offset, ends[one])
                 for one, records in self._kept.items()
                 if ends[one] > records[-1].offset
             }
-            seen: dict[Partition, set[int]] = {one: set() for one in bounds}
+            wanted = {one: set(map(_same, self._kept[one])) for one in bounds}
+            seen: dict[Partition, set[_Same]] = {one: set() for one in bounds}
             reader.assign({one: where.first for one, where in bounds.items()})
-            deadline = runtime.monotonic() + _READ_S
+            deadline = runtime.monotonic() + patience_s
             while not reader.reached(bounds):
                 if self._stopped() or runtime.monotonic() > deadline:
                     raise Transient("what is committed cannot be read")
                 for record in reader.poll(_POLL_S):
-                    seen[Partition(record.topic, record.partition)].add(record.offset)
+                    deadline = runtime.monotonic() + patience_s
+                    one = Partition(record.topic, record.partition)
+                    if (same := _same(record)) in wanted[one]:
+                        seen[one].add(same)
         return seen
+
+
+def _same(record: TopicRecord) -> _Same:
+    """Return what tells a record from others: of rows, which have no name, all of it.
+
+    Where one was aborted and then committed, it stands there twice.
+    """
+    name = name_of(record)
+    return name, record.key, record.value if name == A_ROW else None
+
+
+def _lost(kept: Sequence[TopicRecord], seen: Collection[_Same]) -> list[TopicRecord]:
+    """Return those that cannot be read, each once; a tombstone goes with its Delete."""
+    lost: list[TopicRecord] = []
+    known, is_lost = set(seen), False
+    for record in kept:
+        same = _same(record)
+        if same[0] is not None:
+            is_lost = same not in known
+            known.add(same)
+        if is_lost:
+            lost.append(record)
+    return lost
 
 
 def _is_tombstone(record: TopicRecord, before: list[TopicRecord] | None) -> bool:

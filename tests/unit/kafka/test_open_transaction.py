@@ -6,6 +6,7 @@ from typing import Any, Self, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from structlog.testing import capture_logs
 
 from tests.support.runtime import altered
 from walstream.errors import Transient
@@ -378,3 +379,33 @@ def test_a_transaction_that_fails_is_aborted_for_the_next_to_begin(log: Log) -> 
     with pytest.raises(Transient, match="late"):
         found.end_ops({"t": 2}, (10, 5))
     assert aborts == 1
+
+
+def test_nothing_of_an_aborted_transaction_behind_it_is_copied(log: Log) -> None:
+    """The sink's other producer was killed in its next one, which is aborted by now."""
+    put(log, ONE, "detached", (10, 0))
+    put(log, ONE, "mine", (20, 0), (20, 1))
+    log.end("mine", commits=False)
+    opened(log).end_ops({"t": 2}, (10, 5))
+    assert {*log.texts(ONE)} == {value_of(10, 0)}
+
+
+def test_brokers_that_tell_nothing_for_long_are_told_of(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One may have a leader that cannot be reached from here."""
+
+    def asked(*_: object, **__: object) -> dict[Partition, int]:
+        log.sleep(5)
+        raise Transient("no answer")
+
+    monkeypatch.setattr(log, "ends", asked)
+    stops: list[bool] = []
+    log.later = [(600.0, lambda: stops.append(True))]
+    senders = cast("Any", [Sender(log, "mine")])
+    found = OpenTransactions(senders, {}, Coordinator(lambda: bool(stops)), LONGEST_S)
+    with capture_logs() as logs, pytest.raises(Transient):
+        found.end_ops({"t": 2}, (10, 5))
+    assert [one["event"] for one in logs] == [
+        "brokers do not tell what is open: they are waited for"
+    ]

@@ -6,9 +6,10 @@ from typing import Any, Self, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from structlog.testing import capture_logs
 
 from tests.support.runtime import altered
-from walstream.errors import PermissionLacking, TopicLost, Transient
+from walstream.errors import PermissionLacking, TopicLost, Transient, WalstreamError
 from walstream.formats.op import OpEncoder
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicRecord
@@ -24,6 +25,11 @@ COVERED = (10, 5)
 def value_of(lsn: int, seq_id: int) -> bytes:
     op = ReplicationOp(Kind.INSERT, TABLE, lsn, seq_id, new=["1"], commit_time=5)
     return OpEncoder(TABLE).encode(op)
+
+
+def row_of(lsn: int) -> bytes:
+    op = ReplicationOp(Kind.INSERT, TABLE, lsn, 1 << CHUNK_BITS, new=["1"])
+    return OpEncoder(TABLE).encode(replace(op, snapshot=True, commit_time=5))
 
 
 class Kafka:
@@ -358,3 +364,80 @@ def test_a_commit_that_fails_is_aborted_and_sent_again(kafka: Kafka) -> None:
     made.send_lost(cast("Any", producer))
     assert producer.committed
     assert not made.are_kept
+
+
+def test_deletes_with_their_tombstones_are_kept_however_many(kafka: Kafka) -> None:
+    """A tombstone has no name of its own, as what others wrote has none."""
+    for number in range(1500):
+        op = ReplicationOp(Kind.DELETE, TABLE, 10, number, old=["1"], commit_time=5)
+        kafka.put(ONE, OpEncoder(TABLE).encode(op), b"%d" % number)
+        kafka.put(ONE, None, b"%d" % number)
+    kafka.put(ONE, value_of(11, 0))
+    kafka.open = {ONE: 0}
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 2}, lambda: (10, 1 << 62))
+    kafka.open, kafka.aborted = {}, {ONE: range(3001)}
+    with capture_logs() as logs:
+        assert len(sent_of(made, Sender())) == 3000
+    waited, sent = logs  # all is aborted: no record came for long
+    assert waited["event"] == "what Kafka committed cannot be read: it is waited for"
+    assert sent["records"] == 3000
+
+
+@pytest.mark.parametrize("value", [value_of(10, 0), row_of(8)])
+def test_what_was_aborted_and_then_committed_is_not_sent_again(
+    kafka: Kafka, value: bytes
+) -> None:
+    """Another application's transaction may be open in front of both."""
+    kafka.put(ONE, b"of others")
+    kafka.put(ONE, value)
+    kafka.put(ONE, value_of(11, 0))  # aborted with it, and not covered
+    kafka.put(ONE, value)
+    kafka.open = {ONE: 0}
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 2}, lambda: COVERED)
+    assert made.are_kept
+    kafka.open, kafka.aborted = {}, {ONE: range(1, 3)}
+    assert not sent_of(made, Sender())
+
+
+def test_what_was_aborted_twice_is_sent_once(kafka: Kafka) -> None:
+    for _ in range(2):
+        kafka.put(ONE, value_of(10, 0))
+    kafka.open = {ONE: 0}
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 2}, lambda: COVERED)
+    kafka.open, kafka.aborted = {}, {ONE: range(2)}
+    assert len(sent_of(made, Sender())) == 1
+
+
+def test_what_comes_slowly_is_read_to_its_end(kafka: Kafka) -> None:
+    for number in range(600):
+        kafka.put(ONE, value_of(10, number))
+    kafka.open = {ONE: 0}
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    made.keep({"t": 2}, lambda: (10, 1 << 62))
+    kafka.open = {}  # all of it was committed
+    assert not sent_of(made, Sender())
+    assert kafka.now > 60
+
+
+@pytest.mark.parametrize("error", [TopicLost, PermissionLacking])
+def test_a_topic_of_which_nothing_is_told_hides_no_other(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch, error: type[WalstreamError]
+) -> None:
+    kafka.put(ONE, value_of(10, 0))
+    kafka.open = {ONE: 0}
+    ends = Reader.ends
+
+    def told(self: Reader, places: Collection[Partition]) -> dict[Partition, int]:
+        if any(one.topic == "gone" for one in places):
+            raise error("nothing is told")
+        return ends(self, places)
+
+    monkeypatch.setattr(Reader, "ends", told)
+    made = UnmarkedRecords({}, TransactionCoordinator("kafka"))
+    with capture_logs() as logs:
+        made.keep({"t": 2, "gone": 1}, lambda: COVERED)
+    assert made.are_kept
+    assert [one["topics"] for one in logs] == ["gone"]
