@@ -22,7 +22,7 @@ from walstream.telemetry.runtime import Runtime
 
 EPOCH: Final = 1_800_000_000.0
 _PULSE_S: Final = 0.25
-_MOST_EVENTS: Final = 200_000
+_MOST_EVENTS: Final = 1_000_000  # who waits at a Truncate asks 10,000 times or more
 _OVERSLEEP_S: Final = 0.2  # of a short rest, while nothing happens
 _FIRST_DESCRIPTOR: Final = 1 << 20  # no file of the machine has such a number
 
