@@ -28,8 +28,12 @@ class Assignment:
 
     def take(
         self, stored: Mapping[Partition, StoredOffset], topics: Mapping[str, Described]
-    ) -> None:
-        """Continue at the group's offsets; raise if these records are gone."""
+    ) -> list[Partition]:
+        """Continue at the group's offsets; raise if these records are gone.
+
+        Return those that begin another replay: the group is to know of it first.
+        """
+        replayed: list[Partition] = []
         for place, known in stored.items():
             note = read(known.note)
             identity = topics[place.topic].identity
@@ -46,10 +50,12 @@ class Assignment:
                 # to be read again, count no more, whatever is stored from here on
                 note = note._replace(topic=identity, replay=runtime.token_hex(8))
                 self.offsets[place] = offsets = Offsets(note)
-                offsets.reached = known.offset or 0  # to be stored soon, with the note
+                offsets.reached = known.offset or 0  # to be stored, with the note
+                replayed.append(place)
                 continue
             self.offsets[place] = offsets = Offsets(note)
             offsets.stored = known.offset
+        return replayed
 
     def leave(self, places: Collection[Partition]) -> None:
         """Forget partitions that are no longer assigned."""

@@ -185,7 +185,9 @@ class Relay:
         # another member may have got what was added: all topics are looked at
         self._topics.look_again({place.topic for place in stored})
         self._keep_apart()
-        self._holdings.take(stored, self._topics.found)
+        replayed = self._holdings.take(stored, self._topics.found)
+        # who comes next would begin one more, and copy all of this one again
+        self._upstream.store(self._holdings.due(replayed), wait=True)
         assigned = [self._assigned(place, each) for place, each in stored.items()]
         for outlet in self._outlets:
             outlet.take(assigned)

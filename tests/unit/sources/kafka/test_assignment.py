@@ -35,7 +35,8 @@ def test_what_is_known_comes_with_the_partition() -> None:
 @pytest.mark.parametrize("offset", [None, 0, 3])
 def test_an_offset_that_is_not_ours_is_noted_as_a_replay(offset: int | None) -> None:
     made = holding()
-    made.take({A: StoredOffset(offset)}, TOPICS)
+    known = StoredOffset(4, OffsetMetadata("id").written())
+    assert made.take({A: StoredOffset(offset), B: known}, TOPICS) == [A]
     note = made.offsets[A].note
     assert note == OffsetMetadata("id", replay=note.replay)
     assert note.replay
