@@ -94,6 +94,8 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     f"{_PIPELINE}/fanout.py": (
         f"{_UNIT}/pipeline/test_fanout.py",
         f"{_UNIT}/pipeline/test_reattach.py",
+        f"{_UNIT}/pipeline/test_loop.py",
+        f"{_PROPERTY}/test_pipeline.py",
     ),
     f"{_PIPELINE}/loop.py": (
         f"{_UNIT}/pipeline/test_message_flow.py",
