@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,6 +14,8 @@ from consumer.group.assigned_partition import AssignedPartition, Place
 from consumer.group.buffer import Budget
 from consumer.handler import Transaction
 from consumer.op import ConsumerRecord, Op
+from consumer.state import truncate_barrier as barriers
+from consumer.state.advisory_lock import lock_key
 from consumer.state.partition_state import PartitionState
 from consumer.state.position import AppliedPosition
 from consumer.state.schema import Tables
@@ -190,14 +192,17 @@ class LateGroup:
     The first one had records up to offset 9 then; the second one is at its end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, late: int = 1) -> None:
+        self.before: dict[str, Callable[[], None]] = {}  # statements, once
         self._target = SimTarget(cast("World", None))
         self._tables = cast("Tables", SimpleNamespace(execute=self._execute))
         state = PartitionState("g", Place("t", 0), self._tables)
         with self._transaction() as tx:
-            state.begin(cast("Transaction", tx), {0: (0, 9), 1: (7, 9)}, None)
+            begins = {late: (7, 9), 1 - late: (0, 9)}
+            state.begin(cast("Transaction", tx), begins, None)
 
     def _execute(self, tx: Tx, statement: str, values: object) -> Rows:
+        self.before.pop(statement, lambda: None)()
         return OF[statement](tx, values)
 
     @contextmanager
@@ -236,6 +241,16 @@ class LateGroup:
         """Let a backfilled row of a partition take effect."""
         with self._transaction() as tx:
             tx.put("snapshot", ("g", "t", number, "90", 1), 0)
+
+    def run_elsewhere(self, lsn: int) -> None:
+        """Let another member run it, who waits for nobody."""
+        with self._transaction() as tx:
+            self.barrier(0, lsn).ran(cast("Transaction", tx))
+
+    def lock_elsewhere(self) -> None:
+        """Let another member run one, for as long as it takes."""
+        other = Tx(self._target, lambda: None)
+        assert other.try_advise(lock_key("g", "t", "truncate"))
 
     def ask(self, barrier: Barrier) -> tuple[frozenset[tuple[str, str]], set[int]]:
         """Return where others wait, and who may have lost it; arrive nowhere."""
@@ -316,3 +331,53 @@ def test_who_waits_knows_where_others_wait_and_which_began_late() -> None:
     assert group.meet(1, 100) is Turn.WAIT
     assert group.ask(group.barrier(0, 200)) == (frozenset({("100", "0")}), {1})
     assert group.ask(group.barrier(0, 1000)) == (frozenset({("100", "0")}), set())
+
+
+def test_which_partition_has_nothing_before_it_is_noted() -> None:
+    group = LateGroup(late=0)
+    group.apply(0, 800)
+    assert group.meet(1, 100) is Turn.PASS
+    assert group.meet(1, 200) is Turn.PASS
+    assert group.marks == [("200", -3)]
+
+
+def test_one_that_another_member_runs_is_waited_for() -> None:
+    group = LateGroup()
+    group.lock_elsewhere()
+    assert group.meet(0, 100, lacking=1) is Turn.BUSY
+
+
+@pytest.mark.parametrize(
+    ("statement", "beyond"),
+    [
+        (barriers._ARRIVED, False),  # noqa: SLF001 - between two statements
+        (barriers._LOCK, False),  # noqa: SLF001 - likewise
+        (barriers._BEGUN_LATE, True),  # noqa: SLF001 - likewise
+    ],
+)
+def test_one_that_was_run_meanwhile_is_passed(statement: str, *, beyond: bool) -> None:
+    group = LateGroup()
+    assert group.meet(0, 100) is Turn.WAIT
+    if beyond:
+        group.apply(0, 50)  # else it would be passed as the first
+        group.apply(1, 800)
+    group.before[statement] = lambda: group.run_elsewhere(100)
+    assert group.meet(0, 100, lacking=None if beyond else 1) is Turn.PASS
+
+
+def test_the_errors_name_what_is_waited_for_and_where() -> None:
+    group = LateGroup()
+    barrier = group.barrier(0, 100)
+    group.ask(barrier)
+    op = Op.of(truncate(100, 2), ConsumerRecord("t", 0, 1, None, b""))
+    late = barrier.timeout(op, 7.5)
+    assert (late.topic, late.partition, late.lsn) == ("t", 0, 100)
+    assert "waited 7.5 s" in str(late)
+    assert str([1]) in str(late)
+    group.apply(0, 50)
+    group.apply(1, 800)
+    assert group.meet(0, 100) is Turn.BEHIND
+    barrier.behind = [1]
+    behind = barrier.begun_behind(op)
+    assert (behind.topic, behind.partition) == ("t", 1)
+    assert "group_id = 'g'" in behind.repair.sql
