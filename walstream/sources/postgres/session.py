@@ -131,6 +131,7 @@ class SourceSession:
                 create = decision.step is Step.CREATE
                 self._beginning.check(connection, captured, create=create)
             self._sinks.delivered.begin(self._start(server, decision))
+            self._fence(server)
             sinks = self._open(server, captured, stack)
             known = self._backfill.known(captured, facts)
             begun = self._beginning.begin(
@@ -155,7 +156,6 @@ class SourceSession:
                 columns,
                 self._sinks.want_messages,
             )
-            self._fence(stage)
             if self._backfill.pending and not self._away:
                 if not self._fill(begun, stage):
                     return False
@@ -272,12 +272,12 @@ class SourceSession:
                 if not self._beginning.begin_only(connection, captured):
                     self.ended = True
                     return True
+            self._fence(server)
             sinks = self._open(server, captured, stack)
             known = self._backfill.known(captured, facts)
             keys = KeyBook(self._positions, self._sinks.partition_key)
             stage = Stage(server, facts, known, sinks, keys, slot_start=0)
             self._wait_for(sinks)
-            self._fence(stage)
             holder = hold(self._site, tell=tell_of_waiting)
             begun = Begun(slot_start=0, holder=holder)
             return self._fill(begun, stage) and self._end()
@@ -286,11 +286,13 @@ class SourceSession:
         """Wait for Kafka before anything is created in PostgreSQL, or read there."""
         self._await(lambda: all_ready(sinks))
 
-    def _fence(self, stage: Stage) -> None:
-        """See that tasks of an earlier start, which ran elsewhere, send no more."""
+    def _fence(self, server: Server) -> None:
+        """See that tasks of an earlier start, which ran elsewhere, send no more.
+
+        Before sinks are opened: what such tasks have open is nobody's else.
+        """
         if self._backfill.unfenced:
-            self._wait_for(stage.sinks)
-            self._backfill.fence(self._sinks.header(stage.server.origin))
+            self._backfill.fence(self._sinks.header(server.origin))
 
     def _await(self, done: Callable[[], bool]) -> None:
         while not done():
