@@ -91,7 +91,7 @@ class OpenRanges:
                     told = why
                     _log.warning(
                         "brokers do not tell what is open: they are waited for",
-                        topics=len(partitions),
+                        topics=_named(partitions),
                         **{ERROR: why},
                     )
             else:
@@ -117,7 +117,7 @@ class OpenRanges:
             }
         _log.warning(
             "it is not known whether transactions hang in partitions",
-            topics=", ".join(sorted(partitions.keys() - told.keys())[:_MOST_SHOWN]),
+            topics=_named(partitions.keys() - told.keys()),
             **{ERROR: str(error.args[0])},
         )
         return self.find(told, patient=patient)
@@ -141,6 +141,10 @@ class OpenRanges:
         if self._asks is None:
             self._asks = admin_client(self._client, lambda _error: None)
         return self._asks
+
+
+def _named(topics: Collection[str]) -> str:
+    return ", ".join(sorted(topics)[:_MOST_SHOWN])
 
 
 def shown(places: Collection[Partition]) -> str:
