@@ -9,15 +9,23 @@ from confluent_kafka import Message
 from psycopg import errors
 
 from consumer.decoder import Decoder
-from consumer.errors import BarrierTimeout, HandlerFailed, PoisonRecord, TopicReplaced
+from consumer.errors import (
+    BarrierTimeout,
+    HandlerFailed,
+    PoisonRecord,
+    SchemasAway,
+    TopicReplaced,
+)
 from consumer.group.assigned_partition import AssignedPartition, Pause, Place
 from consumer.handler import BatchHooks, Fatal, Retry
 from consumer.op import ConsumerRecord, EnvelopeOp, Op
+from consumer.state.handler_pipeline import HandlerPipeline
 from consumer.state.partition import IdempotentWork, WorkOptions
 from consumer.state.partition_state import PartitionState
+from consumer.state.plan import Planner
 from consumer.state.position import AppliedPosition
 from consumer.state.schema import Tables
-from consumer.state.truncate_barrier import Barrier, Crossings
+from consumer.state.truncate_barrier import Barrier, Crossings, Turn
 from tests.support.consumer_partition import Surroundings
 from tests.support.loads.envelope import envelope
 from tests.support.loads.op_record import backfilled, insert, truncate
@@ -428,6 +436,9 @@ def test_debeziums_records_take_effect_once_where_kafka_goes_back(
     assert around.applied == [*range(9)]
     assert len(around.guard.questions) == before + 1  # not for each batch
     assert around.database.row().next_offset == 9
+    done.handle(read[:3])
+    done.handle(read[2:3])  # once more, within what was read since
+    assert len(around.guard.questions) == before + 3
 
 
 def test_offsets_that_never_came_are_asked_for_in_time(around: Surroundings) -> None:
@@ -472,19 +483,19 @@ def test_now_and_then_it_is_asked_whether_the_topic_is_the_same(
 ) -> None:
     """The client goes on in another one of its name, if that has such an offset."""
     done = work(around)
-    for number in range(4):
+    for number in range(5):
         all_of(done, sent(ops(100 + number), number))
         around.now += 2
     assert len(around.guard.same) == 1
     around.guard.error = Transient("Kafka is away")
     around.now += 6
-    all_of(done, sent(ops(110), 4))  # it was fetched
+    all_of(done, sent(ops(110), 5))  # it was fetched
     assert len(around.guard.same) == 2
     around.guard.error = TopicReplaced("was created again")
     around.now += 6
     with pytest.raises(TopicReplaced):
-        all_of(done, sent(ops(120), 5))
-    assert around.applied == [0, 1, 2, 3, 4]
+        all_of(done, sent(ops(120), 6))
+    assert around.applied == [0, 1, 2, 3, 4, 5]
 
 
 def test_where_the_topic_was_begun_no_record_is_missing(around: Surroundings) -> None:
@@ -845,3 +856,52 @@ def test_of_debeziums_records_each_takes_effect_once(around: Surroundings) -> No
     assert work(around).handle(read[:2]) == 2
     assert work(around).handle(read) == 3
     assert around.applied == [0, 1, 2]
+
+
+def test_a_truncate_that_cannot_be_run_stops(
+    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def arrive(self: Barrier, _: object) -> Turn:
+        self.behind = [2]
+        return Turn.BEHIND
+
+    monkeypatch.setattr(Barrier, "arrive", arrive)
+    done = work(around)
+    with pytest.raises(TopicReplaced, match=r"from partitions \[2\]") as stopped:
+        done.handle(sent([truncate(5, 3)]))
+    assert stopped.value.partition == 2
+    assert around.applied == []
+
+
+def test_schemas_that_cannot_be_had_are_waited_for(
+    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(*_: object) -> object:
+        raise SchemasAway("the registry is away", wait_s=7.0)
+
+    monkeypatch.setattr(Planner, "plan", plan)
+    with pytest.raises(Pause) as pause:
+        work(around).handle(sent(ops(1)))
+    assert pause.value.seconds == 7.0
+
+
+def test_a_batch_that_failed_in_a_pipeline_comes_again_without_it(
+    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows which op it was, nor what was committed: the state is read again."""
+    tries: list[int] = []
+
+    def handle(_: object, __: object, ops: Sequence[Op], *___: object) -> Any:
+        tries.append(len(ops))
+        return 0, ValueError("4711")
+
+    monkeypatch.setattr(HandlerPipeline, "handle", handle)
+    done = work(around, pipeline=True)
+    read = sent(ops(1, 2))
+    before = around.database.asked("SELECT id, lsn")
+    assert done.handle(read) == 0
+    assert around.counts["retried"] == 1
+    assert done.handle(read) == 2
+    assert tries == [2]
+    assert around.applied == [0, 1]
+    assert around.database.asked("SELECT id, lsn") > before

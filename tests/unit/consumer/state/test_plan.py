@@ -9,13 +9,17 @@ from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consumer.decoder import Decoder
+from consumer.errors import SchemasAway, SchemasRefused
 from consumer.group.assigned_partition import Place
+from consumer.op import ConsumerRecord, Op
 from consumer.state.partition_state import NEVER
 from consumer.state.plan import BatchPlan, Planner
 from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk
 from tests.support.loads.envelope import Document, envelope
 from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
 from tests.support.oracles.debezium import golden
+from walstream.errors import WalstreamError
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp
 
@@ -260,3 +264,22 @@ def test_what_holds_no_op_is_skipped() -> None:
     )
     plan = planner().plan(rows_of(boundary, of(5), message), 0, 9)
     assert (taken(plan), plan.skipped, plan.next_offset) == ([1], 2, 3)
+
+
+@pytest.mark.parametrize("error", [SchemasAway("away"), SchemasRefused("refused")])
+def test_schemas_that_cannot_be_had_are_no_fault_of_the_record(
+    error: WalstreamError,
+) -> None:
+    """It is met once it is the first: what stands before takes effect."""
+
+    class Away(Decoder):
+        def op_of(self, record: ConsumerRecord) -> Op | None:
+            if record.offset == 1:
+                raise error
+            return super().op_of(record)
+
+    planner = Planner(_PLACE, NOTHING, "1/db/0", lambda _: NEVER, decoder=Away())
+    read = messages([insert(4, 0, ["1", "1"]), insert(5, 0, ["1", "1"])])
+    assert len(planner.plan(read, 0, 9).ops) == 1
+    with pytest.raises(type(error)):
+        planner.plan(read[1:], 0, 9)

@@ -96,6 +96,14 @@ def test_nothing_is_kept_when_the_row_is_gone() -> None:
     assert frame
 
 
+def test_a_frame_is_as_large_as_what_came_until_that_is_taken() -> None:
+    whole = wal_data(encode(ROWS[0]), 100)
+    frame = LargeFrame(memoryview(whole))
+    assert frame.size == len(whole) > len(frame)
+    frame.take()
+    assert frame.size == len(frame)
+
+
 def test_a_value_is_large_above_a_page_of_text() -> None:
     found = read(framed(encode(Insert(7, ["a" * 4096, "b" * 4097], False))))
     assert isinstance(found, Insert)
