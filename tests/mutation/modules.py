@@ -73,6 +73,13 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     ),
     f"{_CONSUMER}/session.py": (f"{_UNIT}/{_CONSUMER}/test_session.py",),
     f"{_CONSUMER}/partition.py": (f"{_UNIT}/{_CONSUMER}/test_partition.py",),
+    f"{_CONSUMER}/advisory_lock.py": (f"{_UNIT}/{_CONSUMER}/test_advisory_lock.py",),
+    f"{_CONSUMER}/row_fold.py": (
+        f"{_UNIT}/{_CONSUMER}/test_row_fold.py",
+        f"{_PROPERTY}/test_whole_rows.py",
+    ),
+    f"{_CONSUMER}/row_keys.py": (f"{_UNIT}/{_CONSUMER}/test_row_keys.py",),
+    f"{_CONSUMER}/schema.py": (f"{_UNIT}/{_CONSUMER}/test_schema.py",),
     f"{_CONSUMER}/connection.py": (f"{_UNIT}/{_CONSUMER}/test_connection.py",),
     f"{_CONSUMER}/connection_pool.py": (
         f"{_UNIT}/{_CONSUMER}/test_connection_pool.py",

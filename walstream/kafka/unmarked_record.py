@@ -217,7 +217,7 @@ class UnmarkedRecords:
 def _same(record: TopicRecord) -> _Same:
     """Return what tells a record from others: of rows, which have no name, all of it.
 
-    Where one was aborted and then committed, it stands there twice.
+    What was aborted and then committed is there twice.
     """
     name = name_of(record)
     return name, record.key, record.value if name == A_ROW else None

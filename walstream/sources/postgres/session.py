@@ -287,10 +287,7 @@ class SourceSession:
         self._await(lambda: all_ready(sinks))
 
     def _fence(self, server: Server) -> None:
-        """See that tasks of an earlier start, which ran elsewhere, send no more.
-
-        Before sinks are opened: what such tasks have open is nobody's else.
-        """
+        """See that tasks of an earlier start send no more, before sinks look at it."""
         if self._backfill.unfenced:
             self._backfill.fence(self._sinks.header(server.origin))
 
