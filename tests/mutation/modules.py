@@ -79,7 +79,6 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
         f"{_PROPERTY}/test_whole_rows.py",
     ),
     f"{_CONSUMER}/row_keys.py": (f"{_UNIT}/{_CONSUMER}/test_row_keys.py",),
-    f"{_CONSUMER}/schema.py": (f"{_UNIT}/{_CONSUMER}/test_schema.py",),
     f"{_CONSUMER}/connection.py": (f"{_UNIT}/{_CONSUMER}/test_connection.py",),
     f"{_CONSUMER}/connection_pool.py": (
         f"{_UNIT}/{_CONSUMER}/test_connection_pool.py",

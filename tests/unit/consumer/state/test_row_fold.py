@@ -2,7 +2,14 @@
 
 import pytest
 
-from consumer.state.row_fold import KeptValues, RowFold, change_of, renewed, wanted
+from consumer.state.row_fold import (
+    KeptValues,
+    RowChange,
+    RowFold,
+    change_of,
+    renewed,
+    wanted,
+)
 from consumer.state.row_keys import RowName
 from tests.support.loads.op import make
 from walstream.op import Kind
@@ -61,6 +68,8 @@ def test_a_value_is_unknown_where_a_column_that_was_kept_may_have_its_name() -> 
         ({"id": "1", "a": LONG, "b": "é" * 11}, {"a", "b"}),  # 22 bytes
         ({"id": "1", "a": LONG, "b": None}, {"a"}),
         ({"id": "1", "a": "y" * 400, "b": "y" * 98}, set[str]()),  # never toasted
+        ({"id": "1", "a": "y" * 400, "b": "y" * 99}, {"a", "b"}),  # 500 in all
+        ({"id": "1", "a": LONG, "b": "é" * 10}, {"a"}),  # 20 bytes
         ({"id": LONG, "a": "y" * 21}, {"a"}),  # the key is in each op
     ],
 )
@@ -109,3 +118,66 @@ def test_what_was_not_read_for_want_of_memory_is_told() -> None:
     fold = RowFold(KeptValues({ONE: {"a": None}}))
     op = make(Kind.UPDATE, T, new={"id": "1"}, columns=["id", "a"])
     assert fold.take(change_of(op, KEY)) is None
+
+
+def test_a_row_that_moved_is_known_under_its_new_key() -> None:
+    fold = RowFold(KeptValues({ONE: {"a": LONG}}))
+    columns = ["id", "a"]
+    moved = make(Kind.UPDATE, T, old={"id": "1"}, new={"id": "2"}, columns=columns)
+    assert fold.take(change_of(moved, KEY)) == {"a": LONG}
+    assert fold.changes.removed == [(ONE, "a")]
+    assert fold.changes.put == [(RowName(T, '["2"]'), "a", LONG)]
+
+
+def test_an_insert_that_lacks_values_asks_for_no_row() -> None:
+    fold = RowFold(KeptValues())
+    change = RowChange(
+        Kind.INSERT, T, ("id", "a"), None, ONE, frozenset({"a"}), {"id": "1"}
+    )
+    assert fold.take(change) == {}
+
+
+def test_a_truncate_forgets_the_rows_of_its_table_alone() -> None:
+    other = RowName("shop.other", '["1"]')
+    fold = RowFold(KeptValues({ONE: {"a": LONG}, other: {"a": LONG}}, layouts={T: 3}))
+    columns = ("id", "a")
+    truncated = RowChange(
+        Kind.TRUNCATE, T, columns, None, None, frozenset(), {}, layout=5
+    )
+    assert fold.take(truncated) == {}
+    lacking = frozenset({"a"})
+    for name, known in ((ONE, {}), (other, {"a": LONG})):
+        change = RowChange(
+            Kind.UPDATE, name.table, columns, name, name, lacking, {}, layout=5
+        )
+        assert fold.take(change) == known
+    changes = fold.changes
+    assert changes.emptied == {T}
+    assert changes.layouts == {T: 5, "shop.other": 5}
+    assert not changes.removed  # they went with the table
+
+
+@pytest.mark.parametrize(
+    ("layout", "of_all", "forgets"),
+    [(4, False, False), (5, False, True), (5, True, False)],
+)
+def test_the_second_change_of_the_layout_forgets_a_table(
+    layout: int, *, of_all: bool, forgets: bool
+) -> None:
+    """A row may have moved away and back; not where all partitions are kept."""
+    kept = KeptValues({ONE: {"a": LONG}}, {T: ("id", "a")}, {T: 3})
+    fold = RowFold(kept, of_all=of_all)
+    change = RowChange(
+        Kind.UPDATE, T, ("id", "a"), ONE, ONE, frozenset({"a"}), {}, layout=layout
+    )
+    assert fold.take(change) == ({} if forgets else {"a": LONG})
+    assert fold.changes.emptied == ({T} if forgets else set())
+    assert fold.changes.layouts == ({T: layout} if forgets else {})
+
+
+def test_by_default_those_of_one_partition_are_kept() -> None:
+    fold = RowFold(KeptValues({ONE: {"a": LONG}}, layouts={T: 1}))
+    change = RowChange(
+        Kind.UPDATE, T, ("id", "a"), ONE, ONE, frozenset({"a"}), {}, layout=3
+    )
+    assert fold.take(change) == {}

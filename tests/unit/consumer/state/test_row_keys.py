@@ -75,3 +75,28 @@ def test_an_old_row_of_debezium_names_no_row() -> None:
     op = read(record(value, {"id": 1}))
     rows = rows_of(op, ("id",))
     assert rows.before == rows.after
+
+
+def test_which_tables_are_kept_is_told() -> None:
+    assert RowKeys({T: "id"}).tables == {T: ("id",)}
+
+
+def test_a_truncate_is_of_no_row() -> None:
+    assert rows_of(make(Kind.TRUNCATE, T, columns=COLUMNS), ("id",)) == (None, None)
+
+
+def test_a_row_without_its_key_is_refused() -> None:
+    op = make(Kind.INSERT, T, new={"id": "1"}, columns=COLUMNS)
+    with pytest.raises(WholeRowsError, match="no value of region") as refused:
+        rows_of(op, ("region",))
+    assert "replica identity" in refused.value.hint
+
+
+@pytest.mark.parametrize(("length", "whole"), [(196, True), (197, False)])
+def test_a_key_is_itself_up_to_two_hundred_characters(
+    length: int, *, whole: bool
+) -> None:
+    text = "ä" * length
+    after = rows_of(make(Kind.INSERT, T, new={"id": text}), ("id",)).after
+    assert after is not None
+    assert (after.key == f'["{text}"]') is whole
