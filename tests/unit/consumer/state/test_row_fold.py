@@ -142,18 +142,18 @@ def test_a_truncate_forgets_the_rows_of_its_table_alone() -> None:
     fold = RowFold(KeptValues({ONE: {"a": LONG}, other: {"a": LONG}}, layouts={T: 3}))
     columns = ("id", "a")
     truncated = RowChange(
-        Kind.TRUNCATE, T, columns, None, None, frozenset(), {}, layout=5
+        Kind.TRUNCATE, T, columns, None, None, frozenset(), {}, layout=4
     )
     assert fold.take(truncated) == {}
     lacking = frozenset({"a"})
     for name, known in ((ONE, {}), (other, {"a": LONG})):
         change = RowChange(
-            Kind.UPDATE, name.table, columns, name, name, lacking, {}, layout=5
+            Kind.UPDATE, name.table, columns, name, name, lacking, {}, layout=4
         )
         assert fold.take(change) == known
     changes = fold.changes
     assert changes.emptied == {T}
-    assert changes.layouts == {T: 5, "shop.other": 5}
+    assert changes.layouts == {T: 4, "shop.other": 4}
     assert not changes.removed  # they went with the table
 
 
