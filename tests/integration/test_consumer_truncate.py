@@ -16,11 +16,27 @@ pytestmark = pytest.mark.same_on_15
 BEGUN = "SELECT count(next_offset) FROM replication_consumer_state"
 
 
-def empty(feed: Feed) -> None:
-    """Send a TRUNCATE to both partitions."""
+def empty(feed: Feed, partitions: int = 2) -> None:
+    """Send a TRUNCATE to each partition."""
     lsn = feed.next_lsn()
-    for partition in range(2):
-        feed.send(truncate(lsn, 2), partition)
+    for partition in range(partitions):
+        feed.send(truncate(lsn, partitions), partition)
+
+
+def waiting(setting: Setting, partitions: int, before: dict[int, int]) -> None:
+    """Send one TRUNCATE less than there are partitions, and a row to all but the last.
+
+    Then delete what is before these offsets.
+    """
+    feed = setting.make(partitions=partitions)
+    for _ in range(partitions - 1):
+        empty(feed, partitions)
+    for partition in range(partitions - 1):
+        feed.insert(partition, partition)
+    feed.flush()
+    admin = TopicAdmin(setting.kafka.bootstrap)
+    for partition, offset in before.items():
+        admin.delete_before(setting.topic, offset, partition)
 
 
 def trim(setting: Setting, feed: Feed) -> None:
@@ -134,17 +150,7 @@ def test_a_partition_that_waits_at_a_truncate_before_is_waited_for(
 ) -> None:
     """Partition 2 lacks both, 0 the first, at which 1 waits for 2 as long as 0 does."""
     setting = on_both
-    feed = setting.make(partitions=3)
-    for _ in range(2):
-        lsn = feed.next_lsn()
-        for partition in range(3):
-            feed.send(truncate(lsn, 3), partition)
-    for partition in range(2):
-        feed.insert(partition, partition)
-    feed.flush()
-    admin = TopicAdmin(setting.kafka.bootstrap)
-    admin.delete_before(setting.topic, 1, 0)
-    admin.delete_before(setting.topic, 2, 2)
+    waiting(setting, 3, {0: 1, 2: 2})
     with setting.running(barrier_timeout=1):
         setting.until(3)
     assert {*items(setting)} == {0, 1}
@@ -195,16 +201,6 @@ def test_each_of_three_partitions_that_wait_one_behind_the_other_is_waited_for(
 ) -> None:
     """Partition 3 lacks all Truncates; 2 begins at the first, 0 at the last."""
     setting = on_both
-    feed = setting.make(partitions=4)
-    for _ in range(3):
-        lsn = feed.next_lsn()
-        for partition in range(4):
-            feed.send(truncate(lsn, 4), partition)
-    for partition in range(3):
-        feed.insert(partition, partition)
-    feed.flush()
-    admin = TopicAdmin(setting.kafka.bootstrap)
-    for partition, before in {0: 2, 1: 1, 3: 3}.items():
-        admin.delete_before(setting.topic, before, partition)
+    waiting(setting, 4, {0: 2, 1: 1, 3: 3})
     with setting.running(barrier_timeout=1):
         wait_until(lambda: {*items(setting)} == {0, 1, 2}, 60, "all rows are there")

@@ -115,9 +115,10 @@ class FactBook:
         known = history.at(place, shape)
         if known is not None:
             found = _without_loss(found, known.columns)
-        changed = history.learn(place, shape, _with(found, labels))
-        stored = FACTS.of(str(relation.oid)).entry(history.stored)
-        self._writer.write(stored if changed else {})
+        documents: dict[str, object] = {}
+        if history.learn(place, shape, _with(found, labels)):
+            documents = FACTS.of(str(relation.oid)).entry(history.stored)
+        self._writer.write(documents)
         self._asked[relation.oid] = place, shape, labels
 
     def _history(self, oid: int) -> FactHistory:

@@ -217,16 +217,21 @@ def test_what_could_not_be_written_is_not_believed(positions: MemoryStore) -> No
     assert not IncrementalProgress(positions).wishes()
 
 
-def test_what_is_on_disk_is_believed_where_its_write_failed() -> None:
-    """Else a second Truncate takes rows that the next start does not send again."""
-    lost = FailAfterWrite(Transient("cannot write: EIO"))
-    positions = faulty(MemoryStore(), write=[None, lost])
+def advanced(positions: MemoryStore) -> tuple[IncrementalProgress, TableRequest]:
+    """Ask for s.a, and keep how far it is, which fails; return that."""
     progress = IncrementalProgress(positions)
     progress.ask(["s.a"], replace=True)
     wish = progress.wishes()["s.a"]
     far = replace(wish, truncated=True, after=("1",), key=("id",), rows=1)
     with pytest.raises(Transient):
         progress.advance("s.a", far)
+    return progress, far
+
+
+def test_what_is_on_disk_is_believed_where_its_write_failed() -> None:
+    """Else a second Truncate takes rows that the next start does not send again."""
+    lost = FailAfterWrite(Transient("cannot write: EIO"))
+    progress, far = advanced(faulty(MemoryStore(), write=[None, lost]))
     assert progress.wishes()["s.a"] == far
 
 
@@ -235,12 +240,7 @@ def test_what_is_on_disk_is_read_once_it_can_be() -> None:
     positions = faulty(
         MemoryStore(), write=[None, FailAfterWrite(lost)], tree=[None, Reject(lost)]
     )
-    progress = IncrementalProgress(positions)
-    progress.ask(["s.a"], replace=True)
-    wish = progress.wishes()["s.a"]
-    far = replace(wish, truncated=True, after=("1",), key=("id",), rows=1)
-    with pytest.raises(Transient):
-        progress.advance("s.a", far)
+    progress, far = advanced(positions)
     assert progress.first(lambda *_: True) == ("s.a", far)
 
 
